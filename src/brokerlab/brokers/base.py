@@ -1,0 +1,85 @@
+"""What the lab asks of a broker: a small protocol for all, and one more for each optional ability.
+
+A driver describes; it starts nothing. `process.py` starts and stops what a driver describes, and
+the lab proves that it is ready. What a broker cannot do its driver does not implement.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from brokerlab.study.values import BrokerChoice, Qos
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The broker is on this machine."""
+
+    program: str  # path of the executable, or the Python module
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The broker is not on this machine."""
+
+    reason: str
+    hint: str  # how to get it
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What the broker claims; the contract suite proves it."""
+
+    qos: tuple[Qos, ...] = (Qos.AT_MOST_ONCE, Qos.AT_LEAST_ONCE, Qos.EXACTLY_ONCE)
+    protocols: tuple[str, ...] = ("3.1.1",)
+    presets: tuple[str, ...] = ("stock",)
+    options: tuple[str, ...] = ()  # names that BrokerChoice.options may use
+    is_scalable: bool = False  # uses more than a fixed number of threads (S-04)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node to start: a command in the foreground, and the files that it reads."""
+
+    argv: tuple[str, ...]
+    host: str
+    port: int
+    files: Mapping[str, str] = field(default_factory=dict)  # path below the node's folder -> text
+    env: Mapping[str, str] = field(default_factory=dict)  # added to the environment
+
+
+class Broker(Protocol):
+    """One broker on this machine."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def abilities(self) -> Abilities: ...
+
+    def find(self) -> Found | Missing:
+        """Where the broker is on this machine, and its version."""
+        ...
+
+    def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int) -> Node:
+        """The single node that serves MQTT on host:port, with all its files in `folder`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """One of the broker's own counters, readable as an MQTT topic, and which of our counts it must equal."""
+
+    topic: str
+    equals: str  # "publications": every PUBLISH ever sent to this node
+    qos: tuple[Qos, ...]  # the QoS levels of publications that it includes
+    note: str = ""
+
+
+@runtime_checkable
+class CountsOnTopics(Protocol):
+    """A broker that publishes its own counters ($SYS)."""
+
+    def counters(self) -> tuple[Counter, ...]: ...

@@ -1,0 +1,77 @@
+"""The manifest of a run: a JSON object that only ever grows, one section per step of the run.
+
+Sections, in the order in which they are written:
+
+    format      version of the run directory
+    run         id, study, cell, repetition, order, seed, levels
+    workload    the resolved workload of the cell
+    guards      the limits beyond which the run is invalid
+    machine     cores, memory, kernel, Python, host's load before the run
+    versions    brokerlab and the libraries that touch the numbers
+    broker      name, driver, version, preset, command, address
+    clock       name of the clock, and one reading of it beside the wall clock
+    proof       what readiness was proved with: {"publications": n, "seconds": s}
+    clients     publishers [{publisher, topic}], subscribers [{subscriber, filter, granted_qos}]
+    phases      [{name, start_ns, end_ns}]
+    meter       what the generator says of itself: workers, schedule lag, window
+    verdict     {"value": valid | invalid | collapsed, "reasons": [...]}; always last
+
+A run whose manifest has no verdict was cut off.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from brokerlab.errors import UserError
+from brokerlab.record.schemas import FORMAT_VERSION
+
+Json = dict[str, Any]
+
+
+class Manifest:
+    """Writes the sections of one manifest; each section is written once and never changed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._sections: Json = {"format": FORMAT_VERSION}
+
+    def add(self, section: str, content: object) -> None:
+        """Adds a section and puts the longer manifest in the place of the shorter one, atomically."""
+        if section in self._sections:
+            raise ValueError(f"manifest section {section!r} is already written")
+        self._sections[section] = content
+        replace_json(self._path, self._sections)
+
+    @property
+    def sections(self) -> Mapping[str, Any]:
+        return self._sections
+
+
+def replace_json(path: Path, content: object) -> None:
+    """Writes JSON so that a reader sees the old file or the new one, never a part."""
+    beside = path.with_name(path.name + ".part")
+    with beside.open("w", encoding="utf-8") as file:
+        file.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+def read_manifest(path: Path) -> Json:
+    """The manifest at `path`; a newer format or broken JSON is refused with the file's name."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise UserError(f"{path}: the manifest cannot be read: {problem}") from problem
+    version = content.get("format") if isinstance(content, dict) else None
+    if not isinstance(version, int):
+        raise UserError(f"{path}: not a manifest of brokerlab: it has no format version")
+    if version > FORMAT_VERSION:
+        raise UserError(
+            f"{path}: format {version} is newer than this brokerlab reads ({FORMAT_VERSION})",
+            hint="install a newer brokerlab",
+        )
+    return content

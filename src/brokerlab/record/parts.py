@@ -1,0 +1,93 @@
+"""Streams rows of one kind to complete Parquet files of bounded size, in a thread of its own.
+
+Arrow lets go of Python's lock while it encodes and compresses, so the thread that measures goes on.
+A file is closed after `ROWS_PER_FILE` rows or at `close()`: memory stays flat, and a crash
+costs the last file at most.
+"""
+
+import queue
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROWS_PER_FILE = 4_000_000
+_DONE = None
+
+# Times and sequence numbers grow slowly: differences pack to a byte or two where plain values take eight.
+_DELTA_COLUMNS = {"seq", "intended_ns", "sent_ns", "acked_ns", "received_ns", "resolution_ns", "at_ns", "cpu_ns"}
+
+
+class PartWriter:
+    """Appends batches to `<folder>/<name>-<number>.parquet`."""
+
+    def __init__(self, folder: Path, name: str, schema: pa.Schema, *, rows_per_file: int = ROWS_PER_FILE) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder, self._name, self._schema = folder, name, schema
+        self._rows_per_file = rows_per_file
+        self._number = 0
+        self._rows = 0
+        self._writer: pq.ParquetWriter | None = None
+        self._failure: BaseException | None = None
+        self._queue: queue.Queue[pa.RecordBatch | None] = queue.Queue(maxsize=64)
+        self._thread = threading.Thread(target=self._drain, name=f"write-{name}", daemon=True)
+        self._thread.start()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Queues a batch; waits only while 64 batches are queued already."""
+        self._raise_failure()
+        self._queue.put(batch)
+
+    def close(self) -> None:
+        """Returns when everything is on disk under its final name."""
+        self._queue.put(_DONE)
+        self._thread.join()
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise RuntimeError(f"writing {self._folder / self._name} failed") from self._failure
+
+    def _drain(self) -> None:
+        while (batch := self._queue.get()) is not _DONE:
+            if self._failure is not None:
+                continue  # keep emptying the queue, so that the writer's owner is never stuck in put()
+            try:
+                self._append(batch)
+            except BaseException as problem:  # handed to the owner, who raises it at the next call
+                self._failure = problem
+        if self._failure is None:
+            try:
+                self._finish()
+            except BaseException as problem:
+                self._failure = problem
+
+    def _append(self, batch: pa.RecordBatch) -> None:
+        if self._writer is None:
+            self._writer = self._open()
+        self._writer.write_batch(batch)
+        self._rows += batch.num_rows
+        if self._rows >= self._rows_per_file:
+            self._finish()
+
+    def _open(self) -> pq.ParquetWriter:
+        delta = [name for name in self._schema.names if name in _DELTA_COLUMNS]
+        return pq.ParquetWriter(
+            self._path(".part"),
+            self._schema,
+            compression="zstd",
+            use_dictionary=[name for name in self._schema.names if name not in delta],
+            column_encoding={name: "DELTA_BINARY_PACKED" for name in delta},
+        )
+
+    def _finish(self) -> None:
+        if self._writer is None:
+            return
+        self._writer.close()
+        self._path(".part").rename(self._path(""))
+        self._writer, self._rows = None, 0
+        self._number += 1
+
+    def _path(self, suffix: str) -> Path:
+        return self._folder / f"{self._name}-{self._number:05d}.parquet{suffix}"

@@ -1,0 +1,85 @@
+"""Arrow schemas of the raw files of a run directory; nothing else declares them.
+
+Times are integer nanoseconds of the clock that the manifest names (CLOCK_MONOTONIC of the machine).
+What cannot be known is null, never zero.
+"""
+
+import pyarrow as pa
+
+FORMAT_VERSION = 1
+
+
+def _field(name: str, kind: pa.DataType, *, nullable: bool = False) -> pa.Field:
+    return pa.field(name, kind, nullable=nullable)
+
+
+PUBLICATIONS = pa.schema(
+    [
+        _field("publisher", pa.int32()),
+        _field("seq", pa.int64()),  # from 0, per publisher
+        _field("topic", pa.string()),
+        _field("qos", pa.int8()),
+        _field("retain", pa.bool_()),
+        _field("payload_bytes", pa.int32()),
+        _field("intended_ns", pa.int64()),
+        _field("sent_ns", pa.int64(), nullable=True),  # null: never handed to the kernel as a whole
+        _field("acked_ns", pa.int64(), nullable=True),  # PUBACK at QoS 1, PUBCOMP at QoS 2
+        _field("reason_code", pa.int16(), nullable=True),  # MQTT 5 only
+    ]
+)
+
+DELIVERIES = pa.schema(
+    [
+        _field("subscriber", pa.int32()),
+        _field("publisher", pa.int64()),  # as read from the payload: a foreign message may hold anything
+        _field("seq", pa.int64()),
+        _field("qos", pa.int8()),
+        _field("dup", pa.bool_()),
+        _field("retain", pa.bool_()),
+        _field("payload_bytes", pa.int32()),
+        _field("intended_ns", pa.int64()),
+        _field("received_ns", pa.int64()),
+        _field("resolution_ns", pa.int64()),  # the arrival lies in (received - resolution, received]
+    ]
+)
+
+SESSIONS = pa.schema(
+    [
+        _field("client", pa.string()),
+        _field("node", pa.string()),
+        _field("event", pa.string()),
+        _field("at_ns", pa.int64()),
+        _field("latency_ns", pa.int64(), nullable=True),
+        _field("granted_qos", pa.int16(), nullable=True),
+        _field("reason_code", pa.int16(), nullable=True),
+    ]
+)
+
+RESOURCES = pa.schema(
+    [
+        _field("node", pa.string()),  # "broker/0", "publishers/0", "subscribers/0"
+        _field("process", pa.int32()),
+        _field("at_ns", pa.int64()),
+        _field("cpu_ns", pa.int64()),  # user + system since the process started
+        _field("rss_bytes", pa.int64()),
+        _field("read_bytes", pa.int64(), nullable=True),  # null without the right to read /proc/PID/io
+        _field("written_bytes", pa.int64(), nullable=True),
+    ]
+)
+
+COUNTERS = pa.schema(
+    [
+        _field("node", pa.string()),
+        _field("name", pa.string()),
+        _field("at_ns", pa.int64()),
+        _field("value", pa.float64()),
+    ]
+)
+
+RAW_SCHEMAS = {
+    "publications": PUBLICATIONS,
+    "deliveries": DELIVERIES,
+    "sessions": SESSIONS,
+    "resources": RESOURCES,
+    "counters": COUNTERS,
+}

@@ -1,0 +1,169 @@
+"""The study as frozen values: what file.py makes of a study file and everything else reads.
+
+The seven attributes of `Study` below its name are the seven steps of the evaluation methodology
+(M-01): goals, system, metrics, scenario, deploy, analysis, present.
+Every quantity is in one unit per dimension, and the unit is in the name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+Level = str | int | float
+
+
+class Qos(IntEnum):
+    """MQTT 3.1.1 section 4.3."""
+
+    AT_MOST_ONCE = 0
+    AT_LEAST_ONCE = 1
+    EXACTLY_ONCE = 2
+
+
+class Arrivals(StrEnum):
+    """How a publisher decides when to send."""
+
+    CONSTANT = "constant"  # open loop: message i of a publisher is due at start + (i + offset) / rate
+    SATURATE = "saturate"  # closed loop: a window of outstanding messages is kept full
+
+
+class Join(StrEnum):
+    """How the nodes of an ensemble are connected."""
+
+    NONE = "none"
+    CLUSTER = "cluster"
+    BRIDGE = "bridge"
+
+
+@dataclass(frozen=True, slots=True)
+class Goals:
+    question: str
+    rank_by: str = "latency.p99"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerChoice:
+    """One named broker of a study; two names may use one driver (an A/A pair)."""
+
+    name: str
+    driver: str
+    preset: str = "stock"
+    optional: bool = False  # left out of the plan, with a note, where the broker is not installed
+    options: Mapping[str, object] = field(default_factory=dict)  # the driver's own, plain JSON values
+
+
+@dataclass(frozen=True, slots=True)
+class Ensemble:
+    nodes: int = 1
+    join: Join = Join.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Per node; None is no limit."""
+
+    cpus: float | None = None
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    brokers: tuple[BrokerChoice, ...]
+    ensemble: Ensemble = Ensemble()
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """Topic of a publisher and filter of a subscriber; {publisher} and {subscriber} are their numbers."""
+
+    publish: str = "brokerlab/{publisher}"
+    subscribe: str = "brokerlab/#"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When each publisher sends."""
+
+    arrivals: Arrivals = Arrivals.CONSTANT
+    rate_per_s: float = 100.0  # per publisher; used by constant arrivals
+    window: int = 500  # messages published but not yet delivered, all publishers together; used by saturate
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    publishers: int = 1
+    subscribers: int = 1
+    topics: Topics = Topics()
+    payload_bytes: int = 64
+    schedule: Schedule = Schedule()
+    qos: Qos = Qos.AT_MOST_ONCE
+    protocol: str = "3.1.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A variable with its levels; every other parameter keeps its one value."""
+
+    name: str
+    levels: tuple[Level, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    shape: str = "loopback"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    workload: Workload
+    variables: tuple[Factor, ...]
+    topology: Topology = Topology()
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """How long the timed phases of a run last; drain is the longest wait for stragglers."""
+
+    warmup_s: float = 1.0
+    measure_s: float = 5.0
+    drain_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Deploy:
+    repetitions: int = 3
+    seed: int = 1
+    phases: Phases = Phases()
+    load_on: str = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """A run beyond one of these is invalid: the generator was the limit (S-05)."""
+
+    generator_cpu_percent: float = 70.0
+    schedule_lag_p99_ms: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    confidence_percent: float = 95.0
+    guards: Guards = Guards()
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    beside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    name: str
+    goals: Goals
+    system: System
+    metrics: tuple[str, ...]
+    scenario: Scenario
+    deploy: Deploy = Deploy()
+    analysis: Analysis = Analysis()
+    present: Present = Present()
