@@ -1,0 +1,66 @@
+# make setup | demo | test | check | bench | pin | clean
+#
+# Everything happens in .venv below the project's root; results go to results/.
+# Works from any directory: `make -C brokerlab demo` and `make -f brokerlab/Makefile demo` are the same.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+root := $(patsubst %/,%,$(dir $(realpath $(lastword $(MAKEFILE_LIST)))))
+targets := help setup demo test check bench pin clean
+.PHONY: $(targets)
+
+ifneq ($(realpath $(CURDIR)),$(root))
+
+$(targets):
+	@$(MAKE) -C $(root) $@
+
+else
+
+python := .venv/bin/python
+made_of := requirements.txt requirements-dev.txt pyproject.toml tools/make-venv
+
+help:
+	@echo "make setup   .venv with everything pinned, and a Java for Spark"
+	@echo "make demo    a small real comparison of brokers: table, results/first-light/report.html"
+	@echo "make test    check, then all tests"
+	@echo "make check   lint, format, types, direction of imports"
+	@echo "make bench   CPU a message of our publisher and subscriber beside their peers"
+	@echo "make pin     requirements*.txt again, from pyproject.toml"
+	@echo "make clean   removes .venv and caches; results stay"
+
+setup: .venv/.ready
+	@tools/ensure-java
+
+# The stamp is touched last, so a set-up that was cut off is finished by the next call.
+.venv/.ready: $(made_of)
+	@tools/make-venv
+
+demo: setup
+	@.venv/bin/brokerlab run first-light --fresh --out results/first-light
+
+test: setup
+	@tools/ensure-debian mosquitto mosquitto-clients chromium
+	@$(MAKE) check
+	@tools/timed "tests" $(python) -m pytest --durations=15
+
+check: .venv/.ready
+	@tools/timed "ruff check" .venv/bin/ruff check src tests $(wildcard bench)
+	@tools/timed "ruff format" .venv/bin/ruff format --check src tests $(wildcard bench)
+	@tools/timed "mypy --strict" .venv/bin/mypy --strict src
+	@tools/timed "imports and sizes" $(python) -m pytest -q tests/unit/test_imports.py tests/unit/test_sizes.py
+
+bench: setup
+	@tools/ensure-debian mosquitto mosquitto-clients
+	@$(python) -m bench.peers
+
+pin: .venv/.ready
+	@tools/pin
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse src/brokerlab.egg-info
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+endif
