@@ -48,6 +48,7 @@ class Node:
     port: int
     files: Mapping[str, str] = field(default_factory=dict)  # path below the node's folder -> text
     env: Mapping[str, str] = field(default_factory=dict)  # added to the environment
+    scratch: tuple[str, ...] = ()  # folders of the broker's own data below the node's folder, removed at its stop
 
 
 class Broker(Protocol):
@@ -73,7 +74,7 @@ class Counter:
     """One of the broker's own counters, readable as an MQTT topic, and which of our counts it must equal."""
 
     topic: str
-    equals: str  # "publications": every PUBLISH ever sent to this node
+    equals: str  # of every PUBLISH ever sent to this node: "publications" or "payload_bytes", their sum
     qos: tuple[Qos, ...]  # the QoS levels of publications that it includes
     note: str = ""
 

@@ -1,0 +1,29 @@
+"""Checks what a study asks of a driver: its preset and its options."""
+
+from collections.abc import Iterable
+
+from brokerlab.brokers.base import Abilities
+from brokerlab.errors import UserError
+from brokerlab.study.nearest import listed, nearest
+from brokerlab.study.values import BrokerChoice
+
+
+def check_choice(choice: BrokerChoice, abilities: Abilities) -> None:
+    """Refuses a preset or an option that the driver does not have."""
+    _check(choice, "preset", [choice.preset], abilities.presets)
+    _check(choice, "option", choice.options, abilities.options)
+
+
+def proposal(name: str, known: Iterable[str]) -> str:
+    """A hint that names the nearest known name, and all of them."""
+    names = sorted(known)
+    close = nearest(name, names)
+    return (f"did you mean {close}? " if close else "") + f"there is {listed(names)}"
+
+
+def _check(choice: BrokerChoice, kind: str, names: Iterable[str], known: tuple[str, ...]) -> None:
+    for name in names:
+        if name not in known:
+            raise UserError(
+                f"broker {choice.name}: the driver {choice.driver} has no {kind} {name!r}", hint=proposal(name, known)
+            )

@@ -1,0 +1,34 @@
+"""Becomes the program that it is told, tied to the life of the process that started it.
+
+    python -I -S launch.py PARENT_PID PROGRAM ARGUMENT...
+
+It is a program of its own, because code between fork and exec is not safe where threads run
+(and the lab has some), and imports nothing of brokerlab, because it must be quick.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1  # prctl(2); kept across execve unless the program is set-user-ID or changes its user
+NOT_STARTED = 127  # as a shell says it
+
+
+def main(parent_pid: int, argv: list[str]) -> int:
+    """Does not return unless the program cannot be started."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        print(f"cannot be tied to process {parent_pid}: {os.strerror(ctypes.get_errno())}", file=sys.stderr)
+        return NOT_STARTED
+    if os.getppid() != parent_pid:
+        return NOT_STARTED  # it died before we were tied to it, and nobody would stop us
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606 - no shell is meant
+    except OSError as problem:
+        print(f"{argv[0]} cannot be started: {problem.strerror}", file=sys.stderr)
+    return NOT_STARTED
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))

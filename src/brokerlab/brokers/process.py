@@ -1,0 +1,220 @@
+"""Starts and stops what a driver describes: one process in the foreground, with its files and its log.
+
+A broker is in a session of its own, so a Ctrl-C at the terminal does not reach it before we stop it,
+and whatever it leaves behind can be told by its session, never by its name.
+It is killed by the kernel when we are killed (launch.py). The kernel means the *thread* that
+started it: start a broker from a thread that lives as long as the broker should.
+
+The leader's exit is looked at but not collected before stop(), so its number,
+which is also that of the session, cannot pass to a stranger in between.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from brokerlab.brokers import port as ports
+from brokerlab.brokers.base import Node
+from brokerlab.errors import RunError
+
+STOP_DEADLINE_S = 5.0
+_POLL_S = 0.005
+_LOG_TAIL_BYTES = 65_536
+_LAUNCH = Path(__file__).with_name("launch.py")
+
+
+class BrokerProcess:
+    """One node of a broker; use it as a context manager.
+
+    Its files go to `folder` and its output to `<folder>.log` beside it. `is_alive()` right after the start
+    says nothing yet about a broken configuration: the lab's proof of readiness does.
+    """
+
+    def __init__(self, node: Node, *, folder: Path) -> None:
+        self.node = node
+        self.folder = folder.absolute()
+        self.log = self.folder.with_name(self.folder.name + ".log")
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._exit_code: int | None = None
+
+    def start(self) -> None:
+        """Returns when the process exists; a start that fails in the middle is undone."""
+        if self._popen is not None:
+            raise ValueError(f"the broker in {self.folder} was started already")
+        ports.require_free(self.node.host, self.node.port)
+        try:
+            self._write_files()
+            with self.log.open("ab") as log:
+                self._popen = self._spawn(log.fileno())
+        except OSError as problem:
+            raise RunError(f"{self.node.argv[0]} cannot be started: {problem}") from problem
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Ends the process and all that it started: SIGTERM, and SIGKILL after `STOP_DEADLINE_S`.
+
+        Only our own: the process by its number, its descendants and the members of its session by theirs.
+        A second Ctrl-C while it waits goes straight to SIGKILL.
+        """
+        if self._popen is None or self._popen.returncode is not None:
+            return
+        family = self._family()
+        try:
+            if self.is_alive():
+                os.kill(self.pid, signal.SIGTERM)
+                self._wait_for_exit(STOP_DEADLINE_S)
+        finally:
+            self._kill(family)
+            self._collect(self._popen)
+            self._remove_scratch()
+
+    def is_alive(self) -> bool:
+        return self._popen is not None and self.exit_code is None
+
+    @property
+    def pid(self) -> int:
+        if self._popen is None:
+            raise ValueError("the broker was not started")
+        return self._popen.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """What the process ended with, negative for the signal that ended it; None while it runs."""
+        if self._exit_code is None and self._popen is not None and self._popen.returncode is None:
+            ended = os.waitid(os.P_PID, self._popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is not None:
+                self._exit_code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+        return self._exit_code
+
+    def pids(self) -> list[int]:
+        """The process and its descendants that run now, parents before children; cheap enough for sampling."""
+        return list(_descendants(self.pid)) if self.is_alive() else []
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of the log."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(0, self.log.stat().st_size - _LOG_TAIL_BYTES))
+                text = file.read().decode(errors="replace")
+        except FileNotFoundError:
+            return ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def require_alive(self, waited_for: str) -> None:
+        """Raises RunError with the last lines of the log when the process has ended."""
+        code = self.exit_code
+        if code is None:
+            return
+        ended = f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+        raise RunError(
+            f"{Path(self.node.argv[0]).name} ended with {ended} while waiting for {waited_for}; "
+            f"the end of its log:\n{self.log_tail() or '(nothing was logged)'}",
+            hint=f"its files are in {self.folder}, its log is {self.log}",
+        )
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _write_files(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for name, text in self.node.files.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+
+    def _spawn(self, log: int) -> subprocess.Popen[bytes]:
+        launcher = (sys.executable, "-I", "-S", str(_LAUNCH), str(os.getpid()))
+        return subprocess.Popen(
+            (*launcher, *self.node.argv),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=self.folder,
+            env=os.environ | self.node.env,
+            start_new_session=True,
+        )
+
+    def _family(self) -> list[psutil.Process]:
+        """Everything of ours that runs now, but the leader; a Process remembers when its process was born."""
+        pids = set(_descendants(self.pid)) | set(_session_members(self.pid))
+        family = []
+        for pid in pids - {self.pid}:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                family.append(psutil.Process(pid))
+        return family
+
+    def _wait_for_exit(self, deadline_s: float) -> None:
+        deadline = time.monotonic() + deadline_s
+        while self.is_alive() and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+
+    def _kill(self, family: list[psutil.Process]) -> None:
+        if self.is_alive():
+            os.kill(self.pid, signal.SIGKILL)
+        for process in {*family, *self._family()}:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    def _collect(self, popen: "subprocess.Popen[bytes]") -> None:
+        try:
+            self._exit_code = popen.wait(STOP_DEADLINE_S)
+        except subprocess.TimeoutExpired as problem:
+            raise RunError(
+                f"{self.node.argv[0]} (pid {popen.pid}) is still there {STOP_DEADLINE_S:g} s after SIGKILL",
+                hint="the kernel holds it, often because of a disk that does not answer",
+            ) from problem
+
+    def _remove_scratch(self) -> None:
+        for name in self.node.scratch:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+
+
+def owns_listener(process: BrokerProcess, host: str, port: int) -> bool:
+    """Whether host:port is listened on by this process or its descendants, and by nobody else."""
+    return ports.all_listeners_in(process.pids(), host, port)
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    """`pid` and all below it."""
+    yield pid
+    for child in _children(pid):
+        yield from _descendants(child)
+
+
+def _children(pid: int) -> list[int]:
+    """Read from a few small files instead of the whole of /proc, where the kernel has them (CONFIG_PROC_CHILDREN)."""
+    try:
+        if not Path("/proc/thread-self/children").exists():
+            return [child.pid for child in psutil.Process(pid).children()]
+        return [
+            int(child)
+            for thread in Path(f"/proc/{pid}/task").iterdir()
+            for child in (thread / "children").read_text(encoding="ascii").split()
+        ]
+    except (OSError, psutil.NoSuchProcess):
+        return []  # it ended meanwhile, and what it had started is found by its session
+
+
+def _session_members(session: int) -> Iterator[int]:
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError):
+            if os.getsid(pid) == session:
+                yield pid

@@ -1,0 +1,30 @@
+"""The drivers by name. A new broker is one file and one line here; the contract suite finds it by itself."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from brokerlab.brokers.amqtt import Amqtt
+from brokerlab.brokers.base import Broker
+from brokerlab.brokers.choice import proposal
+from brokerlab.brokers.mosquitto import Mosquitto
+from brokerlab.brokers.nats import Nats
+from brokerlab.brokers.rumqttd import Rumqttd
+from brokerlab.brokers.scripted import Scripted
+from brokerlab.errors import UserError
+
+_ALL: tuple[Broker, ...] = (
+    Amqtt(),
+    Mosquitto(),
+    Nats(),
+    Rumqttd(),
+    Scripted(),  # not a broker to compare: it proves the meter
+)
+
+DRIVERS: Mapping[str, Broker] = MappingProxyType({broker.name: broker for broker in _ALL})
+
+
+def driver(name: str) -> Broker:
+    """The driver of that name."""
+    if name not in DRIVERS:
+        raise UserError(f"there is no driver {name!r}", hint=proposal(name, DRIVERS))
+    return DRIVERS[name]

@@ -1,0 +1,33 @@
+"""rumqttd, a broker in Rust, as the package iotcore carries it.
+
+Stock is what `python -m iotcore` does without a configuration file: 10,000 connections, payloads
+up to 20,480 bytes, 100 messages in flight. The one change beside the address is the log level:
+below CRITICAL it logs a line for every packet, which costs it more than half of its speed.
+It has a fixed number of threads: one that routes and one for each listener.
+"""
+
+import importlib.metadata
+import sys
+from pathlib import Path
+
+from brokerlab.brokers.base import Abilities, Found, Missing, Node
+from brokerlab.brokers.choice import check_choice
+from brokerlab.study.values import BrokerChoice
+
+
+class Rumqttd:
+    name = "rumqttd"
+    abilities = Abilities()
+
+    def find(self) -> Found | Missing:
+        try:
+            return Found("iotcore", f"iotcore {importlib.metadata.version('iotcore')}")
+        except importlib.metadata.PackageNotFoundError:
+            return Missing("the Python package iotcore is not installed", hint="pip install iotcore")
+
+    def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int) -> Node:  # noqa: ARG002 - has no files
+        check_choice(choice, self.abilities)
+        address = ("--listen", host, "--port", str(port))
+        return Node(
+            argv=(sys.executable, "-P", "-m", "iotcore", *address, "--log-level", "CRITICAL"), host=host, port=port
+        )

@@ -1,0 +1,35 @@
+"""Our own scripted broker as a driver: it makes the faults that its options say, to prove the meter with.
+
+Do not compare it with brokers: it exists so that tables can be checked against a known truth.
+The options and their meaning are those of load/faults.py.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from brokerlab import __version__
+from brokerlab.brokers.base import Abilities, Found, Missing, Node
+from brokerlab.brokers.choice import check_choice
+from brokerlab.study.values import BrokerChoice
+
+_MODULE = "brokerlab.load.scripted"  # by name: a driver describes, and imports no load
+_FAULTS = ("drop", "duplicate", "dup_flag", "delay_ms", "swap", "unacknowledged", "reject", "grant_qos")
+
+
+class Scripted:
+    name = "scripted"
+    abilities = Abilities(options=_FAULTS)
+
+    def find(self) -> Found | Missing:
+        return Found(_MODULE, __version__)
+
+    def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int) -> Node:
+        check_choice(choice, self.abilities)
+        script = {"host": host, "port": port, "faults": dict(choice.options)}
+        return Node(
+            argv=(sys.executable, "-P", "-m", _MODULE, str(folder.absolute() / "script.json")),
+            host=host,
+            port=port,
+            files={"script.json": json.dumps(script, indent=2) + "\n"},
+        )
