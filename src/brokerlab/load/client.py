@@ -1,0 +1,181 @@
+"""A small blocking MQTT 3.1.1 client: for the proof of readiness, broker counters and tests.
+
+It waits for every acknowledgement, so it is no load generator.
+Every wait has a deadline, and what goes wrong is a RunError that says what was waited for.
+"""
+
+import contextlib
+import secrets
+import socket
+import time
+from collections import deque
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self, TypeVar
+
+from brokerlab.errors import RunError
+from brokerlab.load.packets import (
+    CONNACK_REASONS,
+    ConnAck,
+    Connect,
+    Disconnect,
+    MalformedPacketError,
+    Packet,
+    PubAck,
+    PubComp,
+    Publish,
+    PubRec,
+    PubRel,
+    SubAck,
+    Subscribe,
+)
+from brokerlab.load.parser import Parser
+
+_Answer = TypeVar("_Answer", bound=Packet)
+_REFUSED = 0x80
+_LONGEST_KEEP_ALIVE_S = 0xFFFF  # 18 hours without a ping; 0, which turns it off, is refused by rumqttd
+
+
+class Client:
+    """One connection with a clean session and without pings; use it as a context manager."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        client_id: str | None = None,
+        username: str | None = None,
+        password: bytes | None = None,
+        timeout_s: float = 5.0,
+    ) -> None:
+        """Connects; returns when the broker's CONNACK accepts."""
+        self._address = f"{host}:{port}"
+        self._parser = Parser()
+        self._answers: deque[Packet] = deque()
+        self._messages: deque[Publish] = deque()
+        self._received_ids: set[int] = set()  # QoS 2 messages between PUBLISH and PUBREL
+        self._last_id = 0
+        self.client_id = client_id or f"brokerlab-{secrets.token_hex(6)}"
+        with self._explained("connecting"):
+            self._socket = socket.create_connection((host, port), timeout=timeout_s)
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._send(Connect(self.client_id, _LONGEST_KEEP_ALIVE_S, username=username, password=password))
+            self._require_accepted(self._await(ConnAck, timeout_s))
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def subscribe(self, topic_filter: str, qos: int, *, timeout_s: float = 5.0) -> int:
+        """The QoS that the broker granted."""
+        self._send(Subscribe(self._next_id(), ((topic_filter, qos),)))
+        answer = self._await(SubAck, timeout_s, packet_id=self._last_id)
+        if answer.return_codes == (_REFUSED,):
+            raise RunError(f"{self._address} refused the subscription to {topic_filter!r}")
+        if len(answer.return_codes) != 1:
+            raise RunError(f"{self._address} answered one subscription with {len(answer.return_codes)} return codes")
+        return answer.return_codes[0]
+
+    def publish(self, topic: str, payload: bytes = b"", *, qos: int = 0, timeout_s: float = 5.0) -> None:
+        """Sends one message; at QoS 1 and 2 returns when its handshake is complete."""
+        packet_id = self._next_id() if qos else None
+        self._send(Publish(topic, payload, qos, packet_id))
+        if qos == 1:
+            self._await(PubAck, timeout_s, packet_id=packet_id)
+        elif qos == 2 and packet_id is not None:
+            self._await(PubRec, timeout_s, packet_id=packet_id)
+            self._send(PubRel(packet_id))
+            self._await(PubComp, timeout_s, packet_id=packet_id)
+
+    def receive(self, *, timeout_s: float) -> Publish | None:
+        """The next message, already acknowledged at QoS 1 and 2; None when none came in time."""
+        deadline = time.monotonic() + timeout_s
+        while not self._messages:
+            if not self._read(deadline, "receiving"):
+                return None
+        return self._messages.popleft()
+
+    def disconnect(self) -> None:
+        """Says goodbye, so that the broker does not take the end for an accident, and closes."""
+        with contextlib.suppress(RunError):  # the broker may have closed first, which is as good
+            self._send(Disconnect())
+        self.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.disconnect()
+
+    def _require_accepted(self, answer: ConnAck) -> None:
+        if code := answer.return_code:
+            reason = CONNACK_REASONS.get(code, "unknown reason")
+            raise RunError(f"{self._address} refused the connection: {reason} (CONNACK return code {code})")
+
+    def _next_id(self) -> int:
+        self._last_id = self._last_id % 0xFFFF + 1
+        return self._last_id
+
+    def _await(self, kind: type[_Answer], timeout_s: float, *, packet_id: int | None = None) -> _Answer:
+        """The next answer, which must be of this kind and for this packet id."""
+        deadline = time.monotonic() + timeout_s
+        while not self._answers:
+            if not self._read(deadline, f"waiting for {kind.__name__.upper()}"):
+                raise RunError(f"{self._address} sent no {kind.__name__.upper()} in {timeout_s:g} s")
+        answer = self._answers.popleft()
+        if not isinstance(answer, kind) or getattr(answer, "packet_id", None) != packet_id:
+            raise RunError(f"{self._address} sent {answer}, not the {kind.__name__.upper()} of packet {packet_id}")
+        return answer
+
+    def _read(self, deadline: float, action: str) -> bool:
+        """Takes in what arrives next; False when nothing did before the deadline."""
+        remaining_s = deadline - time.monotonic()
+        if remaining_s <= 0:
+            return False
+        with self._explained(action):
+            self._socket.settimeout(remaining_s)
+            try:
+                data = self._socket.recv(65536)
+            except TimeoutError:
+                return False
+            if not data:
+                raise ConnectionResetError("the broker closed the connection")
+            packets = self._parser.feed(data)
+        for packet in packets:
+            self._take(packet)
+        return True
+
+    def _take(self, packet: Packet) -> None:
+        match packet:
+            case Publish(qos=0):
+                self._messages.append(packet)
+            case Publish(qos=1, packet_id=int(packet_id)):
+                self._messages.append(packet)
+                self._send(PubAck(packet_id))
+            case Publish(packet_id=int(packet_id)):
+                if packet_id not in self._received_ids:
+                    self._received_ids.add(packet_id)
+                    self._messages.append(packet)
+                self._send(PubRec(packet_id))
+            case PubRel(packet_id):
+                self._received_ids.discard(packet_id)
+                self._send(PubComp(packet_id))
+            case _:
+                self._answers.append(packet)
+
+    def _send(self, packet: Packet) -> None:
+        with self._explained(f"sending {type(packet).__name__.upper()}"):
+            self._socket.sendall(packet.encode())
+
+    @contextlib.contextmanager
+    def _explained(self, action: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, MalformedPacketError) as problem:
+            raise RunError(f"{self._address}: {action} failed: {problem}") from problem
