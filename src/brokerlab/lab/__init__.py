@@ -1,0 +1,1 @@
+"""The lab: opens what a cell needs, walks the phases of a run, samples, and closes everything."""

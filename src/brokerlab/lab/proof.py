@@ -1,0 +1,86 @@
+"""Proves that a broker is ready: our own process answers, and delivers a message.
+
+    CONNACK        somebody speaks MQTT on the port
+    listener       and it is the process that we started
+    delivery       and it hands on what is published
+
+Nothing is slept for: each step is tried until it succeeds or the deadline has passed, and the
+error says which step did not.
+"""
+
+import secrets
+import time
+from dataclasses import dataclass
+
+from brokerlab.brokers.process import BrokerProcess, owns_listener
+from brokerlab.errors import RunError
+from brokerlab.load.client import Client
+from brokerlab.load.topics import PROOF_PREFIX
+
+_POLL_S = 0.01
+_ANSWER_S = 5.0  # NATS makes its streams at the first CONNECT
+_REPEAT_S = 0.2  # between publications, until one comes back
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    publications: int  # all at QoS 0 and without payload; the broker's own counters include them
+    seconds: float  # from the call until the delivery
+
+
+def prove_ready(process: BrokerProcess, host: str, port: int, *, deadline_s: float = 20.0) -> Proof:
+    """Returns when the broker has delivered a message; RunError when it ends or the deadline passes."""
+    began = time.monotonic()
+    deadline = began + deadline_s
+    with _connect(process, host, port, deadline) as client:
+        _require_ours(process, host, port)
+        publications = _echo(process, client, deadline)
+    return Proof(publications, time.monotonic() - began)
+
+
+def _connect(process: BrokerProcess, host: str, port: int, deadline: float) -> Client:
+    waited_for = f"a CONNACK from {host}:{port}"
+    last = "nothing was tried"
+    while (remaining_s := deadline - time.monotonic()) > 0:
+        process.require_alive(waited_for)
+        try:
+            return Client(host, port, timeout_s=min(remaining_s, _ANSWER_S))
+        except RunError as problem:
+            last = problem.message
+        time.sleep(_POLL_S)
+    raise _late(process, waited_for, last)
+
+
+def _require_ours(process: BrokerProcess, host: str, port: int) -> None:
+    if not owns_listener(process, host, port):
+        process.require_alive(f"its listener on {host}:{port}")
+        raise RunError(
+            f"{host}:{port} answers, but the listener is not that of the broker that was started (pid {process.pid})",
+            hint="another program took the port; run again, or stop that program",
+        )
+
+
+def _echo(process: BrokerProcess, client: Client, deadline: float) -> int:
+    """How many publications it took until one came back."""
+    topic = PROOF_PREFIX + secrets.token_hex(8)
+    waited_for = f"a message on {topic}"
+    publications = 0
+    try:
+        client.subscribe(topic, 0, timeout_s=max(deadline - time.monotonic(), _POLL_S))
+        while time.monotonic() < deadline:
+            client.publish(topic)
+            publications += 1
+            if client.receive(timeout_s=_REPEAT_S) is not None:
+                return publications
+            process.require_alive(waited_for)
+    except RunError:
+        process.require_alive(waited_for)
+        raise
+    raise _late(process, waited_for, f"{publications} publications brought none")
+
+
+def _late(process: BrokerProcess, waited_for: str, last: str) -> RunError:
+    return RunError(
+        f"waited in vain for {waited_for}: {last}; the end of the broker's log:\n{process.log_tail() or '(nothing)'}",
+        hint=f"its files are in {process.folder}, its log is {process.log}",
+    )
