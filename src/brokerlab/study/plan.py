@@ -2,11 +2,30 @@
 
 A plan depends on the study and its seed only: the same study gives the same plan, byte for byte.
 Repetitions are interleaved (F-22): every repetition runs all cells once, in an order of its own.
+The place of a run in that order is a hash, so a broker that is left out or a `--only` leaves
+the order and the seeds of the others as they are.
 """
 
-from dataclasses import dataclass
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+from typing import Any
 
-from brokerlab.study.values import BrokerChoice, Level, Workload
+from brokerlab.errors import UserError
+from brokerlab.study.factors import FACTORS
+from brokerlab.study.seeds import derived_seed
+from brokerlab.study.selection import is_selected, read_selection
+from brokerlab.study.values import BrokerChoice, Level, Study, Workload
+from brokerlab.study.written import study_yaml
+
+PLAN_FORMAT = 1
+
+# Estimates, for people: starts, proof of readiness, connects, stops, and a drain that ends as soon as
+# the last messages are there, which it does unless some are lost.
+_AROUND_RUN_S = 2.5
+_ANALYSIS_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +44,7 @@ class PlannedRun:
 
     cell: Cell
     repetition: int  # from 1
-    order: int  # place in the plan, from 1
+    order: int  # place in the whole plan, from 1; kept when --only leaves others out
     seed: int
 
     @property
@@ -41,3 +60,134 @@ class Plan:
     runs: tuple[PlannedRun, ...]
     left_out: tuple[tuple[str, str], ...]  # (broker, reason): optional brokers that are not here
     expected_s: float  # the timed phases and the usual starts and stops
+
+
+def make_plan(study: Study, *, missing: Mapping[str, str], keep: Sequence[str] = ()) -> Plan:
+    """The plan without the optional brokers that are missing (name -> reason), cut down to `keep` (factor=level).
+
+    Another missing broker raises UserError, unless `keep` leaves it out.
+    """
+    wanted = [cell for cell in _cells(study) if not (cell.broker.optional and cell.broker.name in missing)]
+    plan = Plan(
+        study=study.name,
+        seed=study.deploy.seed,
+        cells=tuple(wanted),
+        runs=_runs(wanted, seed=study.deploy.seed, repetitions=study.deploy.repetitions),
+        left_out=_left_out(study, missing),
+        expected_s=0.0,
+    )
+    plan = _cut_down(plan, keep)
+    _refuse_missing(plan, missing)
+    return replace(plan, expected_s=_expected_s(plan.runs, study))
+
+
+def only(plan: Plan, levels: Sequence[str]) -> Plan:
+    """The plan cut down to the levels (`qos=1`): several of one factor add up, several factors narrow down."""
+    cut = _cut_down(plan, levels)
+    runs_s = (plan.expected_s - _ANALYSIS_S) * len(cut.runs) / len(plan.runs)  # all runs last equally long
+    return replace(cut, expected_s=round(runs_s + _ANALYSIS_S, 3))
+
+
+def plan_json(plan: Plan, study: Study) -> str:
+    """The plan as JSON text: the same for the same study, without times and facts of the machine.
+
+    Of a broker that is left out only the name is written: the reason is the machine's.
+    """
+    content = {
+        "format": PLAN_FORMAT,
+        "study": plan.study,
+        "study_digest": blake2b(study_yaml(study).encode(), digest_size=16).hexdigest(),
+        "seed": plan.seed,
+        "repetitions": study.deploy.repetitions,
+        "phases": asdict(study.deploy.phases),
+        "factors": [{"name": factor.name, "levels": factor.levels} for factor in study.scenario.variables],
+        "cells": [_cell_json(cell) for cell in plan.cells],
+        "runs": [_run_json(run) for run in plan.runs],
+        "left_out": [broker for broker, _ in plan.left_out],
+        "expected_s": plan.expected_s,
+    }
+    return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _cut_down(plan: Plan, levels: Sequence[str]) -> Plan:
+    if not levels:
+        return plan
+    cells = [cell.levels for cell in plan.cells]
+    selection = read_selection(levels, cells=cells, left_out=dict(plan.left_out))
+    runs = tuple(run for run in plan.runs if is_selected(run.cell.levels, selection))
+    if not runs:
+        raise UserError(f"no cell is left by --only {' --only '.join(levels)}", hint="leave one of them out")
+    return replace(plan, cells=tuple(cell for cell in plan.cells if is_selected(cell.levels, selection)), runs=runs)
+
+
+def _cells(study: Study) -> list[Cell]:
+    """Every combination of levels; the last factor of the file changes fastest."""
+    factors = study.scenario.variables
+    brokers = {broker.name: broker for broker in study.system.brokers}
+    combinations = itertools.product(*(factor.levels for factor in factors))
+    return [
+        _cell(tuple(zip((factor.name for factor in factors), levels, strict=True)), study.scenario.workload, brokers)
+        for levels in combinations
+    ]
+
+
+def _cell(levels: tuple[tuple[str, Level], ...], workload: Workload, brokers: Mapping[str, BrokerChoice]) -> Cell:
+    for factor, level in levels:
+        workload = FACTORS[factor].apply(workload, level)
+    broker = brokers[str(dict(levels)["broker"])]
+    name = ".".join(f"{factor}-{FACTORS[factor].label(level)}" for factor, level in levels)
+    return Cell(id=name, levels=levels, broker=broker, workload=workload)
+
+
+def _runs(cells: Sequence[Cell], *, seed: int, repetitions: int) -> tuple[PlannedRun, ...]:
+    """One shuffle of all cells for each repetition, in the order of the repetitions."""
+    every = [(repetition, cell) for repetition in range(1, repetitions + 1) for cell in cells]
+    shuffled = sorted(every, key=lambda run: (run[0], derived_seed(seed, "order", run[0], run[1].id), run[1].id))
+    return tuple(
+        PlannedRun(cell, repetition, order, derived_seed(seed, "run", cell.id, repetition))
+        for order, (repetition, cell) in enumerate(shuffled, start=1)
+    )
+
+
+def _left_out(study: Study, missing: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    used = {level for factor in study.scenario.variables if factor.name == "broker" for level in factor.levels}
+    return tuple(
+        (broker.name, missing[broker.name])
+        for broker in study.system.brokers
+        if broker.optional and broker.name in missing and broker.name in used
+    )
+
+
+def _refuse_missing(plan: Plan, missing: Mapping[str, str]) -> None:
+    needed = dict.fromkeys(cell.broker.name for cell in plan.cells)
+    lines = [f"broker {name} is not on this machine: {missing[name]}" for name in needed if name in missing]
+    if lines:
+        hint = "install what is missing, mark such brokers `optional: true`, or choose others with --only broker=NAME"
+        raise UserError("\n".join(lines), hint=hint)
+    if not plan.cells:
+        reasons = "\n".join(f"broker {name} is left out: {reason}" for name, reason in plan.left_out)
+        raise UserError(f"nothing is left to run\n{reasons}", hint="install one of these brokers")
+
+
+def _expected_s(runs: Sequence[PlannedRun], study: Study) -> float:
+    phases = study.deploy.phases
+    return round(len(runs) * (phases.warmup_s + phases.measure_s + _AROUND_RUN_S) + _ANALYSIS_S, 3)
+
+
+def _cell_json(cell: Cell) -> dict[str, Any]:
+    return {
+        "id": cell.id,
+        "levels": dict(cell.levels),
+        "broker": asdict(cell.broker),
+        "workload": asdict(cell.workload),
+    }
+
+
+def _run_json(run: PlannedRun) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "cell": run.cell.id,
+        "repetition": run.repetition,
+        "order": run.order,
+        "seed": run.seed,
+    }

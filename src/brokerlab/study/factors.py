@@ -1,0 +1,141 @@
+"""The factors that a study may vary: how a level is read, written, named in a path and put to work.
+
+The readers here also read the one value of a workload that is no factor of its study,
+so that `scenario.workload.payload` and the levels of `scenario.variables.payload` obey the same rules.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from brokerlab.study import quantity
+from brokerlab.study.problems import RuleError
+from brokerlab.study.values import Level, Qos, Workload
+
+IDENTITY_BYTES = 16  # publisher, sequence and intended time, at the start of every payload
+# MQTT 3.1.1 section 2.2.3: the rest of a packet is at most 268,435,455 bytes; topic and packet id are part of it.
+_LONGEST_PAYLOAD_BYTES = 268_435_455 - 65_535 - 4
+_MOST_CLIENTS = 100_000
+_MOST_OUTSTANDING = 65_535  # MQTT 3.1.1 section 2.3.1: packet identifiers of one client
+_HIGHEST_RATE_PER_S = 1e9  # intended times are whole nanoseconds
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class FactorKind:
+    """One factor: its readers and writers, and the key that holds its value where it is not varied."""
+
+    name: str
+    home: tuple[str, ...]  # below scenario.workload; empty for the broker, which has no single value
+    read: Callable[[object], Level]
+    written: Callable[[Level], str | int]  # as in a study file
+    apply: Callable[[Workload, Level], Workload]
+
+    def parse(self, text: str) -> Level:
+        """The level that a command line means; whole numbers and quantities are told apart."""
+        stripped = text.strip()
+        return self.read(int(stripped) if re.fullmatch(r"\d{1,18}", stripped, re.ASCII) else stripped)
+
+    def label(self, level: Level) -> str:
+        """The level as a part of a path, different for different levels: "64B", "0_5-per-s"."""
+        text = str(self.written(level)).replace(" ", "").replace("/", "-per-").replace("+", "")
+        return text.replace(".", "_")
+
+
+def read_name(written: object) -> str:
+    """A name of our user's that becomes a part of a path; no dots, which separate keys and levels."""
+    if not isinstance(written, str) or not _NAME.fullmatch(written):
+        raise RuleError("a name is 1 to 64 letters, digits, - and _, and begins with a letter or a digit")
+    return written
+
+
+def read_broker(written: object) -> str:
+    """The name of one of the study's brokers; rules.py checks that it is there."""
+    if not isinstance(written, str):
+        raise RuleError("must be the name of a broker in system.brokers")
+    return written
+
+
+def read_whole(written: object, *, least: int, most: int) -> int:
+    if isinstance(written, bool) or not isinstance(written, int):
+        raise RuleError("must be a whole number, without a unit")
+    if not least <= written <= most:
+        raise RuleError(f"must be from {least} to {most}")
+    return written
+
+
+def read_qos(written: object) -> int:
+    if isinstance(written, bool) or not isinstance(written, int) or written not in list(Qos):
+        raise RuleError("must be 0, 1 or 2")
+    return written
+
+
+def read_clients(written: object) -> int:
+    return read_whole(written, least=1, most=_MOST_CLIENTS)
+
+
+def read_window(written: object) -> int:
+    return read_whole(written, least=1, most=_MOST_OUTSTANDING)
+
+
+def read_payload_bytes(written: object) -> int:
+    if isinstance(written, dict | list):
+        raise RuleError("payloads from files and mixes of sizes are not available yet; give one size")
+    size_bytes = quantity.read_bytes(written)
+    if size_bytes < IDENTITY_BYTES:
+        raise RuleError(f"must be at least {IDENTITY_BYTES} B: they hold the identity of the message")
+    if size_bytes > _LONGEST_PAYLOAD_BYTES:
+        raise RuleError(f"must be at most {_LONGEST_PAYLOAD_BYTES} B: MQTT's longest packet")
+    return size_bytes
+
+
+def read_rate_per_s(written: object) -> float:
+    rate_per_s = quantity.read_per_s(written)
+    if not 0 < rate_per_s <= _HIGHEST_RATE_PER_S:
+        raise RuleError(f"must be above 0 and at most {quantity.per_s_text(_HIGHEST_RATE_PER_S)}")
+    return rate_per_s
+
+
+def _whole(level: Level) -> int:
+    return int(level)
+
+
+def _with_rate(workload: Workload, level: Level) -> Workload:
+    return replace(workload, schedule=replace(workload.schedule, rate_per_s=float(level)))
+
+
+def _with_window(workload: Workload, level: Level) -> Workload:
+    return replace(workload, schedule=replace(workload.schedule, window=int(level)))
+
+
+_KINDS = (
+    FactorKind("broker", (), read_broker, str, lambda workload, _level: workload),
+    FactorKind("qos", ("qos",), read_qos, _whole, lambda workload, level: replace(workload, qos=Qos(int(level)))),
+    FactorKind(
+        "payload",
+        ("payload",),
+        read_payload_bytes,
+        lambda level: quantity.bytes_text(int(level)),
+        lambda workload, level: replace(workload, payload_bytes=int(level)),
+    ),
+    FactorKind(
+        "rate", ("schedule", "rate"), read_rate_per_s, lambda level: quantity.per_s_text(float(level)), _with_rate
+    ),
+    FactorKind(
+        "publishers",
+        ("publishers",),
+        read_clients,
+        _whole,
+        lambda workload, level: replace(workload, publishers=int(level)),
+    ),
+    FactorKind(
+        "subscribers",
+        ("subscribers",),
+        read_clients,
+        _whole,
+        lambda workload, level: replace(workload, subscribers=int(level)),
+    ),
+    FactorKind("window", ("schedule", "window"), read_window, _whole, _with_window),
+)
+
+FACTORS = {kind.name: kind for kind in _KINDS}

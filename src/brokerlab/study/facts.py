@@ -1,0 +1,14 @@
+"""What the study must know of the drivers; handed in, because study imports no broker."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DriverFacts:
+    """What one driver can do, and why it cannot be used on this machine."""
+
+    qos: tuple[int, ...] = (0, 1, 2)
+    presets: tuple[str, ...] = ("stock",)
+    options: tuple[str, ...] = ()
+    protocols: tuple[str, ...] = ("3.1.1",)
+    reason_missing: str | None = None  # None: the broker is installed

@@ -1,0 +1,192 @@
+"""The shape of a study file (design section 8), as pydantic models with the file's own key names.
+
+Each model checks one mapping alone and turns into its frozen value; what concerns two places of
+the file at once is in rules.py. Defaults are those of values.py.
+"""
+
+from typing import Annotated, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainValidator
+
+from brokerlab.study import factors, names, readers, topics
+from brokerlab.study import values as v
+
+_WORKLOAD = v.Workload()
+_DEPLOY = v.Deploy()
+_ANALYSIS = v.Analysis()
+
+Clients = Annotated[int, PlainValidator(factors.read_clients)]
+PayloadBytes = Annotated[int, PlainValidator(factors.read_payload_bytes)]
+RatePerS = Annotated[float, PlainValidator(factors.read_rate_per_s)]
+Window = Annotated[int, PlainValidator(factors.read_window)]
+QosLevel = Annotated[int, PlainValidator(factors.read_qos)]
+Broker = Annotated[str, PlainValidator(factors.read_broker)]
+Name = Annotated[str, PlainValidator(factors.read_name)]
+Text = Annotated[str, PlainValidator(readers.read_text)]
+Phase = Annotated[float, PlainValidator(readers.read_phase_s)]
+NeededPhase = Annotated[float, PlainValidator(readers.read_needed_phase_s)]
+RefusedLimit = Annotated[None, PlainValidator(readers.refuse_limit)]
+
+
+class Part(BaseModel):
+    """A mapping of the study file: known keys only, and no conversions behind the user's back."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    later: ClassVar[tuple[str, ...]] = ()  # keys of the design that this version does not have
+
+
+class GoalsPart(Part):
+    question: Text
+    rank_by: Annotated[str, PlainValidator(readers.read_rank)] = v.Goals(question="").rank_by
+
+    def value(self) -> v.Goals:
+        return v.Goals(question=self.question, rank_by=self.rank_by)
+
+
+class BrokerPart(Part):
+    later: ClassVar[tuple[str, ...]] = names.BROKER_KEYS_LATER
+
+    driver: Text
+    preset: Text = "stock"
+    optional: bool = False
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+
+    def value(self, name: str) -> v.BrokerChoice:
+        return v.BrokerChoice(name, self.driver, self.preset, self.optional, self.options)
+
+
+class EnsemblePart(Part):
+    nodes: Annotated[int, PlainValidator(readers.read_nodes)] = 1
+    join: Annotated[v.Join, PlainValidator(readers.read_join)] = v.Join.NONE
+
+    def value(self) -> v.Ensemble:
+        return v.Ensemble(nodes=self.nodes, join=self.join)
+
+
+class LimitsPart(Part):
+    cpus: RefusedLimit = None
+    memory: RefusedLimit = None
+
+
+class SystemPart(Part):
+    brokers: dict[Name, BrokerPart] = Field(min_length=1)
+    ensemble: EnsemblePart = EnsemblePart()
+    limits: LimitsPart = LimitsPart()
+
+    def value(self) -> v.System:
+        brokers = tuple(part.value(name) for name, part in self.brokers.items())
+        return v.System(brokers=brokers, ensemble=self.ensemble.value())
+
+
+class TopicsPart(Part):
+    publish: Annotated[str, PlainValidator(topics.check_publish_topic)] = _WORKLOAD.topics.publish
+    subscribe: Annotated[str, PlainValidator(topics.check_subscribe_filter)] = _WORKLOAD.topics.subscribe
+
+    def value(self) -> v.Topics:
+        return v.Topics(publish=self.publish, subscribe=self.subscribe)
+
+
+class SchedulePart(Part):
+    arrivals: Annotated[v.Arrivals, PlainValidator(readers.read_arrivals)] = _WORKLOAD.schedule.arrivals
+    rate: RatePerS = _WORKLOAD.schedule.rate_per_s
+    window: Window = _WORKLOAD.schedule.window
+
+    def value(self) -> v.Schedule:
+        return v.Schedule(arrivals=self.arrivals, rate_per_s=self.rate, window=self.window)
+
+
+class WorkloadPart(Part):
+    publishers: Clients = _WORKLOAD.publishers
+    subscribers: Clients = _WORKLOAD.subscribers
+    topics: TopicsPart = TopicsPart()
+    payload: PayloadBytes = _WORKLOAD.payload_bytes
+    schedule: SchedulePart = SchedulePart()
+    qos: QosLevel = int(_WORKLOAD.qos)
+    protocol: Annotated[str, PlainValidator(readers.read_protocol)] = _WORKLOAD.protocol
+
+    def value(self) -> v.Workload:
+        return v.Workload(
+            publishers=self.publishers,
+            subscribers=self.subscribers,
+            topics=self.topics.value(),
+            payload_bytes=self.payload,
+            schedule=self.schedule.value(),
+            qos=v.Qos(self.qos),
+            protocol=self.protocol,
+        )
+
+
+class VariablesPart(Part):
+    """One key for each factor of factors.py; an absent key is no factor, an empty list is refused."""
+
+    later: ClassVar[tuple[str, ...]] = names.FACTORS_LATER
+
+    broker: list[Broker] = Field(default=[], min_length=1)
+    qos: list[QosLevel] = Field(default=[], min_length=1)
+    payload: list[PayloadBytes] = Field(default=[], min_length=1)
+    rate: list[RatePerS] = Field(default=[], min_length=1)
+    publishers: list[Clients] = Field(default=[], min_length=1)
+    subscribers: list[Clients] = Field(default=[], min_length=1)
+    window: list[Window] = Field(default=[], min_length=1)
+
+    def levels(self, factor: str) -> tuple[v.Level, ...]:
+        return tuple(getattr(self, factor))
+
+
+class ScenarioPart(Part):
+    workload: WorkloadPart = WorkloadPart()
+    variables: VariablesPart = VariablesPart()
+    topology: Annotated[str, PlainValidator(readers.read_shape)] = v.Topology().shape
+
+
+class PhasesPart(Part):
+    warmup: Phase = _DEPLOY.phases.warmup_s
+    measure: NeededPhase = _DEPLOY.phases.measure_s
+    drain: NeededPhase = _DEPLOY.phases.drain_s
+
+    def value(self) -> v.Phases:
+        return v.Phases(warmup_s=self.warmup, measure_s=self.measure, drain_s=self.drain)
+
+
+class DeployPart(Part):
+    repetitions: Annotated[int, PlainValidator(readers.read_repetitions)] = _DEPLOY.repetitions
+    seed: Annotated[int, PlainValidator(readers.read_seed)] = _DEPLOY.seed
+    phases: PhasesPart = PhasesPart()
+    load_on: Annotated[str, PlainValidator(readers.read_load_on)] = _DEPLOY.load_on
+
+    def value(self) -> v.Deploy:
+        return v.Deploy(self.repetitions, self.seed, self.phases.value(), self.load_on)
+
+
+class GuardsPart(Part):
+    generator_cpu: Annotated[float, PlainValidator(readers.read_share_percent)] = _ANALYSIS.guards.generator_cpu_percent
+    schedule_lag_p99: Annotated[float, PlainValidator(readers.read_lag_ms)] = _ANALYSIS.guards.schedule_lag_p99_ms
+
+    def value(self) -> v.Guards:
+        return v.Guards(generator_cpu_percent=self.generator_cpu, schedule_lag_p99_ms=self.schedule_lag_p99)
+
+
+class AnalysisPart(Part):
+    confidence: Annotated[float, PlainValidator(readers.read_confidence_percent)] = _ANALYSIS.confidence_percent
+    guards: GuardsPart = GuardsPart()
+
+    def value(self) -> v.Analysis:
+        return v.Analysis(confidence_percent=self.confidence, guards=self.guards.value())
+
+
+class PresentPart(Part):
+    beside: list[Annotated[str, PlainValidator(readers.refuse_published)]] = []
+
+
+class StudyPart(Part):
+    """The whole file."""
+
+    brokerlab: Annotated[int, PlainValidator(readers.read_version)]
+    study: Annotated[str, PlainValidator(readers.read_study_name)]
+    goals: GoalsPart
+    system: SystemPart
+    metrics: list[Annotated[str, PlainValidator(readers.read_metric)]] = Field(min_length=1)
+    scenario: ScenarioPart
+    deploy: DeployPart = DeployPart()
+    analysis: AnalysisPart = AnalysisPart()
+    present: PresentPart = PresentPart()

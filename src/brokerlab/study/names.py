@@ -1,0 +1,32 @@
+"""The names that a study may use beside its own, and those that the design has and this version has not."""
+
+METRICS = ("latency", "delivery", "throughput", "resources", "counters")
+METRICS_LATER = ("traffic", "timeline", "jitter", "sessions", "network", "faults", "quality")
+
+# The metrics of the cells table, by which brokers can be ranked.
+RANKS = (
+    "latency.mean",
+    "latency.p50",
+    "latency.p95",
+    "latency.p99",
+    "latency.p99_9",
+    "latency.max",
+    "delivery.failure_percent",
+    "delivery.duplicated",
+    "throughput.published_per_s",
+    "throughput.delivered_per_s",
+    "resources.broker_cpu_percent",
+    "resources.broker_rss_max_mib",
+    "resources.cpu_us_per_delivery",
+)
+
+ARRIVALS_LATER = ("poisson", "burst", "ramp", "window", "contact", "search")
+FACTORS_LATER = ("rtt", "loss", "locality", "deployment", "security", "environment", "topology", "arrivals", "protocol")
+SHAPES = ("loopback",)
+SHAPES_LATER = ("mesh", "star", "chain", "tree")
+LOAD_ON = ("local",)
+LOAD_ON_LATER = ("spark",)
+PROTOCOLS = ("3.1.1",)
+PROTOCOLS_LATER = ("3.1", "5", "5.0")
+DRIVERS_LATER = ("remote",)
+BROKER_KEYS_LATER = ("address", "tls", "credentials")

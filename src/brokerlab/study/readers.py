@@ -1,0 +1,135 @@
+"""Readers of the single values of a study file that are no factors: each returns a value or breaks a rule."""
+
+import re
+from typing import NoReturn
+
+from brokerlab.study import names, quantity
+from brokerlab.study.factors import read_whole
+from brokerlab.study.problems import RuleError, check_name
+from brokerlab.study.values import Arrivals, Join
+
+FORMAT_VERSION = 1  # of the study file
+
+_LONGEST_PHASE_S = 24 * 3600.0
+_MOST_REPETITIONS = 1000
+_LARGEST_SEED = 2**53 - 1  # kept exactly by every reader of JSON
+_STUDY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def read_version(written: object) -> int:
+    """The format version; file.py has refused a newer one before this is asked."""
+    if isinstance(written, bool) or not isinstance(written, int) or written != FORMAT_VERSION:
+        raise RuleError(f"must be {FORMAT_VERSION}, the version of the study format")
+    return FORMAT_VERSION
+
+
+def read_study_name(written: object) -> str:
+    """The name becomes a directory: no separators, no leading dot, nothing that a shell would change."""
+    if not isinstance(written, str):
+        raise RuleError("must be text: write it in quotes")
+    if not _STUDY_NAME.fullmatch(written):
+        proposal = re.sub(r"[^A-Za-z0-9._-]+", "-", written).strip("-._")[:100]
+        rule = "a study's name is 1 to 100 letters, digits, '.', '-' and '_', and begins with a letter or a digit"
+        raise RuleError(rule, nearest_valid=proposal or None)
+    return written
+
+
+def read_text(written: object) -> str:
+    if not isinstance(written, str) or not written.strip():
+        raise RuleError("must be a text of at least one word")
+    return written
+
+
+def read_rank(written: object) -> str:
+    return check_name("metric to rank by", written, known=names.RANKS)
+
+
+def read_metric(written: object) -> str:
+    return check_name("metric", written, known=names.METRICS, later=names.METRICS_LATER)
+
+
+def read_nodes(written: object) -> int:
+    if read_whole(written, least=1, most=1000) > 1:
+        raise RuleError("ensembles of several nodes are not available yet: every driver starts a single node")
+    return 1
+
+
+def read_join(written: object) -> Join:
+    if check_name("way to join nodes", written, known=[join.value for join in Join]) != Join.NONE:
+        raise RuleError("no driver can join nodes yet: write none")
+    return Join.NONE
+
+
+def refuse_limit(_written: object) -> NoReturn:
+    raise RuleError("limits are not available yet: this version cannot enforce them; leave the key out")
+
+
+def read_shape(written: object) -> str:
+    """The shape of the network, written as a name or as a mapping with its settings."""
+    shape = written.get("shape") if isinstance(written, dict) else written
+    if isinstance(written, dict) and shape in names.SHAPES and len(written) > 1:
+        raise RuleError(f"{shape} has no settings: write `topology: {shape}`")
+    return check_name("topology", shape, known=names.SHAPES, later=names.SHAPES_LATER)
+
+
+def read_arrivals(written: object) -> Arrivals:
+    known = [arrivals.value for arrivals in Arrivals]
+    return Arrivals(check_name("kind of arrivals", written, known=known, later=names.ARRIVALS_LATER))
+
+
+def read_protocol(written: object) -> str:
+    text = str(written) if isinstance(written, float | int) else written  # 5.0 is a number to YAML
+    return check_name("MQTT version", text, known=names.PROTOCOLS, later=names.PROTOCOLS_LATER)
+
+
+def read_load_on(written: object) -> str:
+    return check_name("place of the load", written, known=names.LOAD_ON, later=names.LOAD_ON_LATER)
+
+
+def read_repetitions(written: object) -> int:
+    return read_whole(written, least=1, most=_MOST_REPETITIONS)
+
+
+def read_seed(written: object) -> int:
+    return read_whole(written, least=0, most=_LARGEST_SEED)
+
+
+def read_phase_s(written: object) -> float:
+    """How long a phase lasts, in seconds; it may be left out with 0 s."""
+    duration_s = quantity.read_seconds(written)
+    if not 0 <= duration_s <= _LONGEST_PHASE_S:
+        raise RuleError("must be from 0 s to 24 h")
+    return duration_s
+
+
+def read_needed_phase_s(written: object) -> float:
+    """How long a phase lasts that no run can do without, in seconds."""
+    duration_s = read_phase_s(written)
+    if duration_s == 0:
+        raise RuleError("must be above 0 s")
+    return duration_s
+
+
+def read_confidence_percent(written: object) -> float:
+    confidence_percent = quantity.read_percent(written)
+    if not 50 <= confidence_percent <= 99.99:
+        raise RuleError("must be from 50 % to 99.99 %")
+    return confidence_percent
+
+
+def read_share_percent(written: object) -> float:
+    share_percent = quantity.read_percent(written)
+    if not 0 < share_percent <= 100:
+        raise RuleError("must be above 0 % and at most 100 %")
+    return share_percent
+
+
+def read_lag_ms(written: object) -> float:
+    lag_ms = quantity.read_milliseconds(written)
+    if lag_ms <= 0:
+        raise RuleError("must be above 0 ms")
+    return lag_ms
+
+
+def refuse_published(_written: object) -> NoReturn:
+    raise RuleError("published tables are not available yet: write []")

@@ -1,0 +1,207 @@
+"""The rules that concern two places of a study file at once, or the file and the drivers.
+
+They look at the document as it stands, also where model.py has refused other parts of it, so that
+all problems come out together; what has the wrong shape is passed over here, because the model names it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from brokerlab.study import names, quantity, topics
+from brokerlab.study.document import Document, KeyPath
+from brokerlab.study.factors import FACTORS, read_clients, read_qos, read_rate_per_s
+from brokerlab.study.facts import DriverFacts
+from brokerlab.study.nearest import listed
+from brokerlab.study.problems import RuleError, check_name
+from brokerlab.study.readers import read_needed_phase_s
+from brokerlab.study.values import Arrivals, Phases, Workload
+
+_WORKLOAD: KeyPath = ("scenario", "workload")
+_VARIABLES: KeyPath = ("scenario", "variables")
+_BROKERS: KeyPath = ("system", "brokers")
+_SCHEDULE: KeyPath = (*_WORKLOAD, "schedule")
+
+
+def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> None:
+    """Adds the problems that it finds to the document's."""
+    _check_drivers(document, drivers)
+    _check_broker_levels(document)
+    _check_duplicates(document)
+    _check_arrivals(document)
+    _check_abilities(document, drivers)
+    _check_rank(document)
+    _check_topics(document)
+    _check_load_is_measurable(document)
+    _check_settings_have_effect(document)
+
+
+def _check_drivers(document: Document, drivers: Mapping[str, DriverFacts]) -> None:
+    for name, entry in document.mapping(*_BROKERS).items():
+        path = (*_BROKERS, name)
+        driver = entry.get("driver") if isinstance(entry, dict) else None
+        if not isinstance(driver, str) or not driver.strip():
+            continue
+        if driver in drivers:
+            _check_choice(document, path, entry, drivers[driver])
+        else:
+            _add_unknown(document, (*path, "driver"), "driver", known=sorted(drivers), later=names.DRIVERS_LATER)
+
+
+def _check_choice(document: Document, path: KeyPath, entry: dict[str, Any], facts: DriverFacts) -> None:
+    driver, preset, options = entry["driver"], entry.get("preset"), entry.get("options")
+    if isinstance(preset, str) and preset not in facts.presets:
+        _add_unknown(document, (*path, "preset"), f"preset of driver {driver}", known=facts.presets)
+    for option in options if isinstance(options, dict) else ():
+        if option not in facts.options:
+            here = (*path, "options", option)
+            _add_unknown(document, here, f"option of driver {driver}", known=facts.options, is_key=True)
+
+
+def _check_broker_levels(document: Document) -> None:
+    brokers = document.mapping(*_BROKERS)
+    for path, name in _items(document, (*_VARIABLES, "broker")):
+        if isinstance(name, str) and brokers and name not in brokers:
+            _add_unknown(document, path, "broker, not in system.brokers", known=brokers)
+
+
+def _check_duplicates(document: Document) -> None:
+    """A level or a metric that is there twice: the same cell would be measured under two names."""
+    for factor, kind in FACTORS.items():
+        _check_distinct(document, (*_VARIABLES, factor), kind.read)
+    _check_distinct(document, ("metrics",), lambda metric: metric)
+
+
+def _check_distinct(document: Document, path: KeyPath, read: Callable[[object], Any]) -> None:
+    seen: dict[Any, int] = {}
+    for here, item in _items(document, path):
+        level = _read(read, item)
+        if level is None or isinstance(level, dict | list):
+            continue
+        if level in seen:
+            first = document.written.get((*path, seen[level]), "")
+            document.add(here, f'is there twice (the first is item {seen[level] + 1}, "{first}")')
+        else:
+            seen[level] = int(here[-1])
+
+
+def _check_arrivals(document: Document) -> None:
+    """A rate or a window that the arrivals do not use would look as if it counted."""
+    arrivals = document.get(*_SCHEDULE, "arrivals")
+    unused = {None: "window", Arrivals.CONSTANT: "window", Arrivals.SATURATE: "rate"}.get(arrivals)
+    if unused is None:
+        return
+    used_by = Arrivals.SATURATE if unused == "window" else Arrivals.CONSTANT
+    for path in ((*_SCHEDULE, unused), (*_VARIABLES, unused)):
+        if path in document.places:
+            document.add(path, f"belongs to {used_by} arrivals; these are {arrivals or Arrivals.CONSTANT}", of_key=True)
+
+
+def _check_abilities(document: Document, drivers: Mapping[str, DriverFacts]) -> None:
+    """QoS levels and protocols that a broker of the study does not have."""
+    for name, driver in _used_brokers(document):
+        facts = drivers.get(driver)
+        if facts is None:
+            continue
+        for path, qos in _values(document, "qos"):
+            if _read(read_qos, qos) is not None and qos not in facts.qos:
+                known = listed(str(level) for level in facts.qos)
+                document.add(path, f"broker {name} (driver {driver}) has no QoS {qos}; it has {known}")
+        path = (*_WORKLOAD, "protocol")
+        protocol = document.get(*path) or Workload().protocol
+        if protocol in names.PROTOCOLS and protocol not in facts.protocols:
+            known = listed(facts.protocols)
+            document.add(path, f"broker {name} (driver {driver}) does not speak MQTT {protocol}; it speaks {known}")
+
+
+def _check_rank(document: Document) -> None:
+    rank, metrics = document.get("goals", "rank_by"), document.get("metrics")
+    if rank not in names.RANKS or not isinstance(metrics, list):
+        return
+    needed = str(rank).partition(".")[0]
+    if needed not in metrics:
+        document.add(("goals", "rank_by"), f"ranks by {needed}, which `metrics` leaves out")
+
+
+def _check_topics(document: Document) -> None:
+    """A filter that sees no publisher's topic: every message would be published for nobody."""
+    defaults = Workload().topics
+    publish = document.get(*_WORKLOAD, "topics", "publish") or defaults.publish
+    subscribe = document.get(*_WORKLOAD, "topics", "subscribe") or defaults.subscribe
+    sound_publish, sound_subscribe = (
+        _read(topics.check_publish_topic, publish),
+        _read(topics.check_subscribe_filter, subscribe),
+    )
+    if sound_publish and sound_subscribe and not topics.may_match(sound_subscribe, sound_publish):
+        document.add((*_WORKLOAD, "topics"), f'the filter "{subscribe}" matches no topic of "{publish}"')
+
+
+def _check_load_is_measurable(document: Document) -> None:
+    """At least one message must be due while the run measures."""
+    if document.get(*_SCHEDULE, "arrivals") not in (None, Arrivals.CONSTANT):
+        return
+    written_s = document.get("deploy", "phases", "measure")
+    measure_s = Phases().measure_s if written_s is None else _read(read_needed_phase_s, written_s)
+    publishers = [_read(read_clients, written) for _, written in _values(document, "publishers")] or [1]
+    if measure_s is None or None in publishers:
+        return
+    for path, written in _values(document, "rate"):
+        rate_per_s = _read(read_rate_per_s, written)
+        if rate_per_s is not None and rate_per_s * measure_s * min(publishers) < 1:
+            span = quantity.seconds_text(measure_s)
+            document.add(path, f"no message is due in the {span} of deploy.phases.measure; raise one of them")
+
+
+def _check_settings_have_effect(document: Document) -> None:
+    """A `--set` of a workload's value whose levels the study varies would change nothing."""
+    for factor, kind in FACTORS.items():
+        if kind.home and factor in document.mapping(*_VARIABLES) and document.is_set_by_option(*_WORKLOAD, *kind.home):
+            rule = f"has no effect, because scenario.variables.{factor} gives the levels; set those, or use --only"
+            document.add((*_WORKLOAD, *kind.home), rule)
+
+
+def _used_brokers(document: Document) -> Iterator[tuple[str, str]]:
+    """(name, driver) of the brokers that the study measures."""
+    levels = [name for _, name in _items(document, (*_VARIABLES, "broker"))]
+    for name, entry in document.mapping(*_BROKERS).items():
+        driver = entry.get("driver") if isinstance(entry, dict) else None
+        if isinstance(driver, str) and (not levels or name in levels):
+            yield name, driver
+
+
+def _values(document: Document, factor: str) -> list[tuple[KeyPath, Any]]:
+    """The levels of the factor where it is varied, else its one value where the file has it."""
+    levels = list(_items(document, (*_VARIABLES, factor)))
+    home = (*_WORKLOAD, *FACTORS[factor].home)
+    if levels or home not in document.places:
+        return levels
+    return [(home, document.get(*home))]
+
+
+def _items(document: Document, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    value = document.get(*path)
+    for number, item in enumerate(value if isinstance(value, list) else ()):
+        yield (*path, number), item
+
+
+def _read(read: Callable[[object], Any], written: object) -> Any:
+    """What the reader makes of it; None where it refuses, which the model reports."""
+    try:
+        return read(written)
+    except RuleError:
+        return None
+
+
+def _add_unknown(
+    document: Document,
+    path: KeyPath,
+    kind: str,
+    *,
+    known: Iterable[str],
+    later: Iterable[str] = (),
+    is_key: bool = False,
+) -> None:
+    """Adds that the name at the path is not known: the value there, or the key itself."""
+    try:
+        check_name(kind, str(path[-1]) if is_key else document.get(*path), known=known, later=later)
+    except RuleError as broken:
+        document.add(path, broken.rule, nearest_valid=broken.nearest, of_key=is_key)

@@ -1,0 +1,112 @@
+"""A study written back as a study file: everything spelled out, defaults and settings included.
+
+What is written reads back to an equal Study; a test holds that.
+"""
+
+from collections.abc import Iterable
+from io import StringIO
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+
+from brokerlab.study import quantity
+from brokerlab.study.factors import FACTORS
+from brokerlab.study.readers import FORMAT_VERSION
+from brokerlab.study.values import Analysis, Arrivals, BrokerChoice, Deploy, Scenario, Schedule, Study, Workload
+
+
+def study_yaml(study: Study) -> str:
+    """The resolved study as the text of a study file; the same study gives the same text."""
+    content = {
+        "brokerlab": FORMAT_VERSION,
+        "study": study.name,
+        "goals": {"question": study.goals.question, "rank_by": study.goals.rank_by},
+        "system": {
+            "brokers": {broker.name: _broker(broker) for broker in study.system.brokers},
+            "ensemble": _on_one_line({"nodes": study.system.ensemble.nodes, "join": study.system.ensemble.join.value}),
+        },
+        "metrics": _list(study.metrics),
+        "scenario": _scenario(study.scenario),
+        "deploy": _deploy(study.deploy),
+        "analysis": _analysis(study.analysis),
+        "present": {"beside": _list(study.present.beside)},
+    }
+    return _text(content)
+
+
+def _broker(broker: BrokerChoice) -> dict[str, Any]:
+    written: dict[str, Any] = {"driver": broker.driver, "preset": broker.preset, "optional": broker.optional}
+    return written | {"options": dict(broker.options)} if broker.options else _on_one_line(written)
+
+
+def _scenario(scenario: Scenario) -> dict[str, Any]:
+    return {
+        "workload": _workload(scenario.workload),
+        "variables": {
+            factor.name: _list(FACTORS[factor.name].written(level) for level in factor.levels)
+            for factor in scenario.variables
+        },
+        "topology": scenario.topology.shape,
+    }
+
+
+def _workload(workload: Workload) -> dict[str, Any]:
+    return {
+        "publishers": workload.publishers,
+        "subscribers": workload.subscribers,
+        "topics": _on_one_line({"publish": workload.topics.publish, "subscribe": workload.topics.subscribe}),
+        "payload": quantity.bytes_text(workload.payload_bytes),
+        "schedule": _on_one_line(_schedule(workload.schedule)),
+        "qos": int(workload.qos),
+        "protocol": workload.protocol,
+    }
+
+
+def _schedule(schedule: Schedule) -> dict[str, Any]:
+    """Only what the arrivals use: a rate beside `saturate` would be refused."""
+    if schedule.arrivals is Arrivals.SATURATE:
+        return {"arrivals": schedule.arrivals.value, "window": schedule.window}
+    return {"arrivals": schedule.arrivals.value, "rate": quantity.per_s_text(schedule.rate_per_s)}
+
+
+def _deploy(deploy: Deploy) -> dict[str, Any]:
+    phases = {
+        "warmup": quantity.seconds_text(deploy.phases.warmup_s),
+        "measure": quantity.seconds_text(deploy.phases.measure_s),
+        "drain": quantity.seconds_text(deploy.phases.drain_s),
+    }
+    return {
+        "repetitions": deploy.repetitions,
+        "seed": deploy.seed,
+        "phases": _on_one_line(phases),
+        "load_on": deploy.load_on,
+    }
+
+
+def _analysis(analysis: Analysis) -> dict[str, Any]:
+    guards = {
+        "generator_cpu": quantity.percent_text(analysis.guards.generator_cpu_percent),
+        "schedule_lag_p99": quantity.milliseconds_text(analysis.guards.schedule_lag_p99_ms),
+    }
+    return {"confidence": quantity.percent_text(analysis.confidence_percent), "guards": _on_one_line(guards)}
+
+
+def _text(content: dict[str, Any]) -> str:
+    yaml = YAML()
+    yaml.width = 100_000  # no folding: a long question stays one line, which diffs better
+    stream = StringIO()
+    yaml.dump(content, stream)
+    return stream.getvalue()
+
+
+def _on_one_line(content: dict[str, Any]) -> CommentedMap:
+    mapping = CommentedMap(content)
+    mapping.fa.set_flow_style()
+    return mapping
+
+
+def _list(items: Iterable[Any]) -> CommentedSeq:
+    sequence = CommentedSeq(items)
+    sequence.fa.set_flow_style()
+    return sequence
