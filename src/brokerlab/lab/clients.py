@@ -1,0 +1,75 @@
+"""Who publishes and subscribes in a run, in which worker, and what should arrive where: pure."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from brokerlab.errors import UserError
+from brokerlab.load.spec import Client, WorkerSpec
+from brokerlab.study.plan import PlannedRun
+from brokerlab.study.topics import expand, topic_matches
+from brokerlab.study.values import Workload
+
+PUBLISHERS, SUBSCRIBERS = "publishers/0", "subscribers/0"
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """All clients of a run, and which publishers each subscriber should hear."""
+
+    publishers: tuple[Client, ...]
+    subscribers: tuple[Client, ...]
+    heard: dict[int, tuple[int, ...]]  # subscriber -> publishers
+
+    @property
+    def fan_out(self) -> float:
+        """Expected deliveries per publication, on average over the publishers."""
+        return sum(len(publishers) for publishers in self.heard.values()) / len(self.publishers)
+
+    def expected(self, publications: dict[int, int]) -> int:
+        """How many deliveries should come of so many publications per publisher."""
+        return sum(publications[number] for publishers in self.heard.values() for number in publishers)
+
+
+def clients_of(workload: Workload, *, seed: int) -> Clients:
+    """The clients of a workload; their identifiers are short (MQTT 3.1.1 promises 23 characters) and the run's own."""
+    mark = f"{seed & 0xFFFFFF:06x}"
+    publishers = tuple(
+        Client(number, f"bl{mark}p{number}", expand(workload.topics.publish, publisher=number))
+        for number in range(workload.publishers)
+    )
+    subscribers = tuple(
+        Client(number, f"bl{mark}s{number}", expand(workload.topics.subscribe, subscriber=number))
+        for number in range(workload.subscribers)
+    )
+    heard = {
+        subscriber.number: tuple(each.number for each in publishers if topic_matches(subscriber.topic, each.topic))
+        for subscriber in subscribers
+    }
+    if not any(heard.values()):
+        raise UserError(
+            f"no subscriber would get a message: {workload.topics.subscribe!r} matches no {workload.topics.publish!r}",
+            hint="change scenario.workload.topics",
+        )
+    return Clients(publishers, subscribers, heard)
+
+
+def worker_specs(run: PlannedRun, clients: Clients, *, host: str, port: int, folder: Path) -> tuple[WorkerSpec, ...]:
+    """One worker publishes, another subscribes, so that the CPU time of each part is known."""
+    workload = run.cell.workload
+    return tuple(
+        WorkerSpec(
+            node=node,
+            index=index,
+            host=host,
+            port=port,
+            clients=members,
+            qos=int(workload.qos),
+            payload_bytes=workload.payload_bytes,
+            schedule=workload.schedule,
+            publishers=workload.publishers,
+            fan_out=clients.fan_out,
+            seed=run.seed,
+            run=folder,
+        )
+        for index, (node, members) in enumerate([(PUBLISHERS, clients.publishers), (SUBSCRIBERS, clients.subscribers)])
+    )

@@ -1,0 +1,47 @@
+"""The machine and the versions that a run was made with, for its manifest."""
+
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+
+import psutil
+
+import brokerlab
+
+_THAT_TOUCH_THE_NUMBERS = ("numba", "numpy", "pyarrow")
+
+
+def machine_facts() -> dict[str, object]:
+    """What the machine is, and how busy it was just before."""
+    return {
+        "host": platform.node(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": psutil.virtual_memory().total,
+        "cpu_model": _cpu_model(),
+        "kernel": platform.release(),
+        "system": _system(),
+        "python": platform.python_version(),
+        "load_before": os.getloadavg()[0],
+        "swap_used_bytes": psutil.swap_memory().used,
+    }
+
+
+def versions() -> dict[str, str]:
+    found = {name: importlib.metadata.version(name) for name in _THAT_TOUCH_THE_NUMBERS}
+    return {"brokerlab": brokerlab.__version__, **found}
+
+
+def _cpu_model() -> str | None:
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == "model name":
+            return value.strip()
+    return None
+
+
+def _system() -> str | None:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME")
+    except OSError:
+        return None

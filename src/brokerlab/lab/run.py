@@ -1,0 +1,248 @@
+"""One run: opens what a cell needs, walks the phases, closes everything, writes the run directory.
+
+broker starts, readiness is proved
+  connect -> subscribe -> warmup -> measure -> drain -> teardown
+                          |         |          |
+                          start_ns  measure_ns end_ns     of one schedule, fixed before the first message
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+
+from brokerlab.brokers.base import Counter, CountsOnTopics, Found
+from brokerlab.brokers.port import free_port
+from brokerlab.brokers.process import BrokerProcess
+from brokerlab.brokers.registry import driver
+from brokerlab.errors import RunError
+from brokerlab.lab.clients import SUBSCRIBERS, Clients, clients_of, worker_specs
+from brokerlab.lab.counting import CounterWatch
+from brokerlab.lab.machine import machine_facts, versions
+from brokerlab.lab.proof import prove_ready
+from brokerlab.lab.sampling import Sampler
+from brokerlab.lab.verdict import COLLAPSED, Meter, Verdict, collapse_reasons, guard_reasons, judge, read_meter
+from brokerlab.lab.watching import Watcher
+from brokerlab.load.crew import Crew
+from brokerlab.load.spec import Go, Stopped
+from brokerlab.record.directory import RunDirectory
+from brokerlab.record.manifest import Manifest
+from brokerlab.study.plan import PlannedRun
+from brokerlab.study.values import Arrivals, Study
+
+HOST = "127.0.0.1"
+_ANSWER_S = 10.0  # the longest that a broker may take over one CONNACK or SUBACK
+_LEAD_NS = 100_000_000  # between the order to go and the first message
+_LOOK_S = 0.1  # how often a waiting lab looks whether broker and workers live
+
+
+def make_run(run: PlannedRun, study: Study, directory: RunDirectory, *, watcher: Watcher) -> Verdict:
+    """Makes one run; whatever the broker does ends in a verdict."""
+    directory.path.mkdir(parents=True)
+    manifest = Manifest(directory.manifest_path)
+    _describe(manifest, run, study)
+    try:
+        verdict = _Walk(run, study, directory, manifest, watcher).go()
+    except RunError as problem:
+        verdict = Verdict(COLLAPSED, (problem.message,))
+    manifest.add("verdict", {"value": verdict.value, "reasons": list(verdict.reasons)})
+    return verdict
+
+
+def _describe(manifest: Manifest, run: PlannedRun, study: Study) -> None:
+    """Writes what is known before anything starts."""
+    cell = run.cell
+    manifest.add(
+        "run",
+        {
+            "id": run.id,
+            "study": study.name,
+            "cell": cell.id,
+            "repetition": run.repetition,
+            "order": run.order,
+            "seed": run.seed,
+            "levels": dict(cell.levels),
+        },
+    )
+    manifest.add("workload", asdict(cell.workload))
+    manifest.add("guards", asdict(study.analysis.guards))
+    manifest.add("machine", machine_facts())
+    manifest.add("versions", versions())
+    manifest.add("clock", {"name": "CLOCK_MONOTONIC", "mono_ns": time.monotonic_ns(), "wall_ns": time.time_ns()})
+
+
+class _Walk:
+    """The state of one run while it goes on."""
+
+    def __init__(
+        self, run: PlannedRun, study: Study, directory: RunDirectory, manifest: Manifest, watcher: Watcher
+    ) -> None:
+        self._run, self._study, self._directory = run, study, directory
+        self._manifest, self._watcher = manifest, watcher
+        self._phases: list[dict[str, object]] = []
+        self._clients = clients_of(run.cell.workload, seed=run.seed)
+
+    def go(self) -> Verdict:
+        try:
+            with ExitStack() as stack:
+                return self._go(stack)
+        finally:
+            self._manifest.add("phases", self._phases)
+
+    def _go(self, stack: ExitStack) -> Verdict:
+        self._process = self._start_broker(stack)
+        node = self._process.node
+        counters = self._counters()
+        watch = stack.enter_context(CounterWatch(counters, host=node.host, port=node.port, run=self._directory))
+        specs = worker_specs(self._run, self._clients, host=node.host, port=node.port, folder=self._directory.path)
+        self._crew = stack.enter_context(Crew(specs))
+        self._sampler = stack.enter_context(Sampler(self._pids, self._directory))
+        granted = self._connect()
+        publications = self._publish()
+        counted = self._compare_counters(watch, counters, publications)
+        with self._phase("teardown"):
+            stopped = self._crew.stop()
+        return self._judge(stopped, granted, counted)
+
+    # -- the phases -----------------------------------------------------------------------------------------------
+
+    def _connect(self) -> dict[int, int]:
+        """Connects all clients and subscribes the subscribers; the QoS that each was granted."""
+        with self._phase("connect"):
+            self._crew.connect(timeout_s=_ANSWER_S)
+        with self._phase("subscribe"):
+            granted = self._crew.subscribe(timeout_s=_ANSWER_S)
+        self._manifest.add("clients", _clients_section(self._clients, granted))
+        return granted
+
+    def _publish(self) -> dict[int, int] | None:
+        """Warms up, measures and drains; publications per publisher, None if some were never handed over."""
+        times = self._study.deploy.phases
+        start_ns = time.monotonic_ns() + _LEAD_NS
+        measure_ns = start_ns + int(times.warmup_s * 1e9)
+        end_ns = measure_ns + int(times.measure_s * 1e9)
+        drain_ns = end_ns + int(times.drain_s * 1e9)
+        self._crew.go(Go(start_ns, measure_ns, end_ns))
+        self._wait_until(start_ns)
+        self._sampler.mark(start_ns)
+        self._timed_phase("warmup", start_ns, measure_ns)
+        self._timed_phase("measure", measure_ns, end_ns)
+        with self._phase("drain", start_ns=end_ns, seconds=times.drain_s):
+            publications = self._crew.sent(deadline_ns=drain_ns)
+            if publications is not None:
+                self._crew.drain({SUBSCRIBERS: self._clients.expected(publications)}, deadline_ns=drain_ns)
+        return publications
+
+    def _timed_phase(self, name: str, start_ns: int, end_ns: int) -> None:
+        """Lets a phase of the schedule pass; its boundaries are the schedule's, not the moment we noticed them."""
+        self._watcher.phase_started(name, (end_ns - start_ns) / 1e9)
+        self._wait_until(end_ns)
+        self._sampler.mark(end_ns)
+        self._phases.append({"name": name, "start_ns": start_ns, "end_ns": end_ns})
+
+    @contextmanager
+    def _phase(self, name: str, *, start_ns: int | None = None, seconds: float = 0.0) -> Iterator[None]:
+        """A phase that lasts as long as its work."""
+        self._watcher.phase_started(name, seconds)
+        began_ns = start_ns or self._sampler.mark()
+        yield
+        self._phases.append({"name": name, "start_ns": began_ns, "end_ns": self._sampler.mark()})
+
+    def _wait_until(self, at_ns: int) -> None:
+        """Waits for a time of the schedule, and notices when broker or workers do not live to see it."""
+        while (remaining_s := (at_ns - time.monotonic_ns()) / 1e9) > 0:
+            time.sleep(min(remaining_s, _LOOK_S))
+            self._process.require_alive("the end of the schedule")
+            self._crew.check()
+
+    # -- the broker -----------------------------------------------------------------------------------------------
+
+    def _start_broker(self, stack: ExitStack) -> BrokerProcess:
+        choice = self._run.cell.broker
+        broker = driver(choice.driver)
+        found = broker.find()
+        if not isinstance(found, Found):
+            raise RunError(f"{choice.driver} is gone from this machine: {found.reason}", hint=found.hint)
+        folder = self._directory.broker / "0"
+        node = broker.node(choice, folder=folder.absolute(), host=HOST, port=free_port(HOST))
+        self._manifest.add(
+            "broker",
+            {
+                "name": choice.name,
+                "driver": choice.driver,
+                "version": found.version,
+                "preset": choice.preset,
+                "options": dict(choice.options),
+                "command": list(node.argv),
+                "address": f"{node.host}:{node.port}",
+                "is_scalable": broker.abilities.is_scalable,
+                "counters": [asdict(counter) for counter in self._counters()],
+            },
+        )
+        self._watcher.phase_started("start", 0)
+        process = stack.enter_context(BrokerProcess(node, folder=folder))
+        proof = prove_ready(process, node.host, node.port)
+        self._proved = proof.publications
+        self._manifest.add("proof", asdict(proof))
+        return process
+
+    def _counters(self) -> tuple[Counter, ...]:
+        broker = driver(self._run.cell.broker.driver)
+        return broker.counters() if isinstance(broker, CountsOnTopics) else ()
+
+    def _compare_counters(
+        self, watch: CounterWatch, counters: tuple[Counter, ...], publications: dict[int, int] | None
+    ) -> list[str]:
+        """Reasons why the broker's counts contradict ours; empty when they agree or cannot be compared."""
+        if publications is None:
+            return []
+        ours = sum(publications.values()) + self._proved
+        reasons = []
+        for counter in counters:
+            if self._run.cell.workload.qos in counter.qos:
+                theirs = watch.settle(ours, counter.topic)
+                if theirs != ours:
+                    reasons.append(f"the broker counted {theirs} publications ({counter.topic}), we sent {ours}")
+        return reasons
+
+    # -- the end --------------------------------------------------------------------------------------------------
+
+    def _pids(self) -> dict[str, list[int]]:
+        return {"broker/0": self._process.pids()} | {node: [pid] for node, pid in self._crew.pids().items()}
+
+    def _judge(self, stopped: dict[str, Stopped], granted: dict[int, int], counted: list[str]) -> Verdict:
+        meter = read_meter(stopped)
+        self._manifest.add("meter", self._meter_section(meter, stopped))
+        self._process.require_alive("the end of the run")
+        guards = guard_reasons(meter, self._study.analysis.guards)
+        return judge(collapse_reasons(stopped, granted), guards + counted)
+
+    def _meter_section(self, meter: Meter, stopped: dict[str, Stopped]) -> dict[str, object]:
+        schedule = self._run.cell.workload.schedule
+        return {
+            "workers": [
+                {
+                    "node": node,
+                    "cpu_percent": meter.cpu_percent.get(node),
+                    "messages": each.messages,
+                    "acknowledgements": each.acknowledgements,
+                }
+                for node, each in stopped.items()
+            ],
+            "schedule_lag_ms": {"p50": meter.lag_p50_ms, "p99": meter.lag_p99_ms, "max": meter.lag_max_ms},
+            "window": schedule.window if schedule.arrivals is Arrivals.SATURATE else None,
+            "unsent": meter.unsent,
+            "retransmissions": meter.retransmissions,
+            "written_off": meter.written_off,
+            "shares_cores_with_broker": True,  # nothing is pinned: every process may run on every core
+        }
+
+
+def _clients_section(clients: Clients, granted: dict[int, int]) -> dict[str, object]:
+    return {
+        "publishers": [{"publisher": each.number, "topic": each.topic} for each in clients.publishers],
+        "subscribers": [
+            {"subscriber": each.number, "filter": each.topic, "granted_qos": granted[each.number]}
+            for each in clients.subscribers
+        ],
+    }

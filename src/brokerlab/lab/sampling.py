@@ -1,0 +1,98 @@
+"""Samples CPU time and memory of the broker and of the generator while a run goes on.
+
+Reads a few files below /proc per process and sample, four times a second and at every phase boundary,
+so that the difference over a phase is exact to a clock tick (10 ms).
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from brokerlab.record.directory import RunDirectory
+from brokerlab.record.parts import PartWriter
+from brokerlab.record.schemas import RESOURCES
+
+PERIOD_S = 0.25
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_UTIME, _STIME, _RSS = 11, 12, 21  # fields of /proc/PID/stat after the name, proc(5)
+
+Row = dict[str, object]
+Pids = Callable[[], Mapping[str, list[int]]]  # processes of each node, now
+
+
+class Sampler:
+    """A thread that samples until it is left; `mark()` takes a sample at once."""
+
+    def __init__(self, pids: Pids, run: RunDirectory) -> None:
+        self._pids = pids
+        self._writer = PartWriter(run.raw("resources"), "samples", RESOURCES)
+        self._rows: list[Row] = []
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="sampler", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        if self._rows:
+            self._writer.write(pa.RecordBatch.from_pylist(self._rows, schema=RESOURCES))
+        self._writer.close()
+
+    def mark(self, at_ns: int | None = None) -> int:
+        """Takes a sample; the time that it stands for.
+
+        A boundary of the schedule is given as `at_ns`: the sample, a moment later, belongs to both its phases.
+        """
+        with self._lock:
+            at_ns = at_ns or time.monotonic_ns()
+            for node, pids in self._pids().items():
+                for pid in pids:
+                    row = read_process(node, pid, at_ns)
+                    if row is not None:
+                        self._rows.append(row)
+        return at_ns
+
+    def _watch(self) -> None:
+        while not self._over.wait(PERIOD_S):
+            self.mark()
+
+
+def read_process(node: str, pid: int, at_ns: int) -> Row | None:
+    """One row of record.schemas.RESOURCES; None when the process is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    read_bytes, written_bytes = _storage_bytes(pid)
+    return {
+        "node": node,
+        "process": pid,
+        "at_ns": at_ns,
+        "cpu_ns": (int(fields[_UTIME]) + int(fields[_STIME])) * _TICK_NS,
+        "rss_bytes": int(fields[_RSS]) * _PAGE_BYTES,
+        "read_bytes": read_bytes,
+        "written_bytes": written_bytes,
+    }
+
+
+def _storage_bytes(pid: int) -> tuple[int | None, int | None]:
+    """Bytes from and to storage; (None, None) without the right to look, or when the process just ended."""
+    try:
+        lines = Path(f"/proc/{pid}/io").read_text(encoding="ascii").splitlines()
+    except (PermissionError, FileNotFoundError, ProcessLookupError):
+        return None, None
+    counts = dict(line.split(": ") for line in lines)
+    return int(counts["read_bytes"]), int(counts["write_bytes"])

@@ -1,0 +1,30 @@
+"""When bytes arrived: the kernel's own stamp where it gives one, the time of reading otherwise.
+
+SO_TIMESTAMPNS on a TCP socket gives the wall-clock time at which the last segment of what was read reached
+the machine, however late the program reads (socket(7)); it is brought onto the monotonic clock with the
+difference of the two clocks at the time of reading. So a busy subscriber does not add to the latency.
+"""
+
+import socket
+import struct
+import time
+
+SO_TIMESTAMPNS = 35  # also the type of the control message; Python's socket module does not name it
+_TIMESPEC = struct.Struct("ll")
+_CONTROL_BYTES = socket.CMSG_SPACE(_TIMESPEC.size)
+
+
+def ask_for_stamps(sock: socket.socket) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+
+
+def read_stamped(sock: socket.socket, buffer: memoryview) -> tuple[int, int]:
+    """Number of bytes read and the monotonic time of arrival of the last of them."""
+    count, control, _, _ = sock.recvmsg_into([buffer], _CONTROL_BYTES)
+    now = time.monotonic_ns()
+    for level, kind, data in control:
+        if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS:
+            seconds, nanoseconds = _TIMESPEC.unpack(data[: _TIMESPEC.size])
+            stamp = seconds * 1_000_000_000 + nanoseconds - (time.time_ns() - now)
+            return count, min(stamp, now)
+    return count, now

@@ -1,0 +1,180 @@
+"""The workers of one run, from outside: starts them, speaks with them, and leaves none behind.
+
+Workers are forked from a server process that has everything imported and compiled already (multiprocessing's
+forkserver), so a worker starts in milliseconds and inherits no thread or socket of the lab.
+"""
+
+import multiprocessing
+import time
+from collections.abc import Sequence
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from types import TracebackType
+from typing import Self, TypeVar
+
+from brokerlab.errors import RunError
+from brokerlab.load import worker
+from brokerlab.load.spec import (
+    Connect,
+    Connected,
+    Drain,
+    Failed,
+    Go,
+    Progress,
+    Sent,
+    Settled,
+    Stop,
+    Stopped,
+    Subscribe,
+    Subscribed,
+    WorkerSpec,
+)
+
+Order = Connect | Subscribe | Go | Drain | Stop
+_Answer = TypeVar("_Answer", Connected, Subscribed, Sent, Settled, Stopped)
+
+_context = multiprocessing.get_context("forkserver")
+# The main module goes first: a worker whose server has it need not import it again.
+_context.set_forkserver_preload(["__main__", "brokerlab.load.worker"])
+
+_STOP_S = 30.0
+
+
+class Crew:
+    """A context manager around the worker processes of one run."""
+
+    def __init__(self, specs: Sequence[WorkerSpec]) -> None:
+        self._specs = tuple(specs)
+        self._pipes: dict[str, Connection] = {}
+        self._processes: dict[str, BaseProcess] = {}
+        self._heard: dict[str, list[object]] = {spec.node: [] for spec in specs}
+
+    def __enter__(self) -> Self:
+        counts = _context.RawArray("q", len(self._specs))
+        progress = Progress(published=self._places("publishers"), delivered=self._places("subscribers"))
+        try:
+            for spec in self._specs:
+                ours, theirs = _context.Pipe()
+                process = _context.Process(
+                    target=worker.main, args=(spec, theirs, counts, progress), name=spec.node, daemon=True
+                )
+                process.start()
+                theirs.close()
+                self._pipes[spec.node], self._processes[spec.node] = ours, process
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def pids(self) -> dict[str, int]:
+        """The process of each node."""
+        return {node: process.pid for node, process in self._processes.items() if process.pid is not None}
+
+    # -- the words of spec.py -------------------------------------------------------------------------------------
+
+    def connect(self, *, timeout_s: float) -> None:
+        self._tell(self._nodes(), Connect(timeout_s))
+        clients = sum(len(spec.clients) for spec in self._specs)
+        self._gather(self._nodes(), Connected, within_s=timeout_s * clients, waiting_for="every client's CONNACK")
+
+    def subscribe(self, *, timeout_s: float) -> dict[int, int]:
+        """The QoS granted to each subscriber."""
+        self._tell(self._nodes(), Subscribe())
+        clients = sum(len(spec.clients) for spec in self._specs)
+        answers = self._gather(
+            self._nodes(), Subscribed, within_s=timeout_s * clients, waiting_for="every subscriber's SUBACK"
+        )
+        return {number: granted for answer in answers.values() for number, granted in answer.granted_qos}
+
+    def go(self, order: Go) -> None:
+        self._tell(self._nodes(), order)
+
+    def check(self) -> None:
+        """Raises what went wrong in a worker, if anything did."""
+        self._listen(0)
+
+    def sent(self, *, deadline_ns: int) -> dict[int, int] | None:
+        """Publications per publisher once all are handed over; None if that is not so by the deadline."""
+        answers = self._gather_until(self._nodes("publishers"), Sent, deadline_ns)
+        if len(answers) < len(self._nodes("publishers")):
+            return None
+        return {number: count for answer in answers.values() for number, count in answer.publications}
+
+    def drain(self, expected: dict[str, int], *, deadline_ns: int) -> bool:
+        """Waits for all acknowledgements and deliveries; whether all came before the deadline."""
+        for node, count in expected.items():
+            self._tell([node], Drain(count, deadline_ns))
+        grace_ns = 2_000_000_000  # subscribers answer at the deadline at the latest
+        publishers = self._gather_until(self._nodes("publishers"), Settled, deadline_ns)
+        subscribers = self._gather_until(self._nodes("subscribers"), Settled, deadline_ns + grace_ns)
+        is_acknowledged = len(publishers) == len(self._nodes("publishers"))
+        is_delivered = all(node in subscribers and subscribers[node].messages >= n for node, n in expected.items())
+        return is_acknowledged and is_delivered
+
+    def stop(self) -> dict[str, Stopped]:
+        """What each worker says of itself, after it disconnected and closed its files."""
+        self._tell(self._nodes(), Stop())
+        return self._gather(self._nodes(), Stopped, within_s=_STOP_S, waiting_for="the workers to finish their files")
+
+    # -- below the words ------------------------------------------------------------------------------------------
+
+    def _nodes(self, role: str = "") -> list[str]:
+        return [spec.node for spec in self._specs if spec.node.startswith(role)]
+
+    def _places(self, role: str) -> tuple[int, ...]:
+        return tuple(spec.index for spec in self._specs if spec.node.startswith(role))
+
+    def _tell(self, nodes: Sequence[str], order: Order) -> None:
+        for node in nodes:
+            try:
+                self._pipes[node].send(order)
+            except OSError as problem:
+                self._listen(0)
+                raise RunError(f"worker {node} is gone: {problem}") from problem
+
+    def _gather(
+        self, nodes: Sequence[str], kind: type[_Answer], *, within_s: float, waiting_for: str
+    ) -> dict[str, _Answer]:
+        answers = self._gather_until(nodes, kind, time.monotonic_ns() + int(within_s * 1e9))
+        if missing := [node for node in nodes if node not in answers]:
+            raise RunError(f"waited {within_s:g} s in vain for {waiting_for}; silent: {', '.join(missing)}")
+        return answers
+
+    def _gather_until(self, nodes: Sequence[str], kind: type[_Answer], deadline_ns: int) -> dict[str, _Answer]:
+        """The answers of one kind that came before the deadline, by node."""
+        while True:
+            found = {node: answer for node in nodes for answer in self._heard[node] if isinstance(answer, kind)}
+            remaining_s = (deadline_ns - time.monotonic_ns()) / 1e9
+            if len(found) == len(nodes) or remaining_s <= 0:
+                return found
+            self._listen(remaining_s)
+
+    def _listen(self, timeout_s: float) -> None:
+        """Takes in what workers say next; a worker's failure becomes ours."""
+        node_of = {id(pipe): node for node, pipe in self._pipes.items()}
+        for ready in wait(list(self._pipes.values()), timeout_s):
+            node = node_of[id(ready)]
+            try:
+                said = self._pipes[node].recv()
+            except EOFError as problem:
+                raise RunError(f"worker {node} died (exit code {self._processes[node].exitcode})") from problem
+            if isinstance(said, Failed):
+                if said.is_ours:
+                    raise RuntimeError(f"worker {node} failed:\n{said.message}")
+                raise RunError(said.message)
+            self._heard[node].append(said)
+
+    def _end(self) -> None:
+        """Ends every worker that still lives, by its process."""
+        for pipe in self._pipes.values():
+            pipe.close()
+        for process in self._processes.values():
+            process.join(timeout=1)
+            if process.is_alive():
+                process.kill()
+                process.join()

@@ -1,0 +1,59 @@
+"""Bytes on their way into a non-blocking socket, with a note of when each packet was handed over."""
+
+import socket
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from brokerlab.load.alarm import now_ns
+
+Handed = Callable[[int, int, int], None]  # (packets handed over before, packets handed over now, when)
+
+
+@dataclass(slots=True)
+class _Chunk:
+    data: memoryview
+    stride: int  # bytes of each packet; 0 for bytes that nobody counts
+    handed: int  # bytes
+
+
+class Outbox:
+    """A queue before one socket; a packet counts as handed over with its last byte."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._chunks: deque[_Chunk] = deque()
+        self.handed = 0  # counted packets
+        self.last_ns = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._chunks
+
+    def put(self, data: memoryview, *, stride: int = 0) -> None:
+        """Queues bytes that will not be changed; with a stride its packets are counted as they leave."""
+        self._chunks.append(_Chunk(data, stride, 0))
+
+    def push(self, on_handed: Handed | None = None) -> bool:
+        """Hands over what the socket takes; whether everything is gone.
+
+        The time of a packet is read just before the call that takes its last byte.
+        """
+        while self._chunks:
+            chunk = self._chunks[0]
+            at_ns = now_ns()
+            try:
+                taken = self._socket.send(chunk.data[chunk.handed :])
+            except BlockingIOError:
+                return False
+            if chunk.stride:
+                before = chunk.handed // chunk.stride
+                count = (chunk.handed + taken) // chunk.stride - before
+                if count and on_handed:
+                    on_handed(self.handed, count, at_ns)
+                self.handed += count
+            self.last_ns = at_ns
+            chunk.handed += taken
+            if chunk.handed == len(chunk.data):
+                self._chunks.popleft()
+        return True

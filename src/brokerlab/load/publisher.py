@@ -1,0 +1,188 @@
+"""One publishing client: builds what is due, hands it over, and follows every message to its acknowledgement.
+
+The messages of a publisher that are not yet recorded lie in a ring:
+
+    recorded <= oldest in flight <= following (the next to be built)
+
+At QoS 0 a message leaves the ring when it is handed to the kernel, at QoS 1 with PUBACK, at QoS 2 with PUBCOMP.
+"""
+
+import random
+import socket
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brokerlab.load import wire
+from brokerlab.load.alarm import now_ns
+from brokerlab.load.outbox import Outbox
+from brokerlab.load.rows import PublicationRows
+from brokerlab.load.spec import Client
+
+Longs = NDArray[np.int64]
+
+BLOCK_BYTES = 256 * 1024  # handed to the socket at once, at most
+_FIRST_RING = 256
+_RECORD_AT = 4096  # rows of one publisher that wait in its ring before they are recorded
+_NOTHING: Longs = np.empty(0, dtype=np.int64)
+
+
+class Publisher:
+    """One client of a publishing worker."""
+
+    def __init__(
+        self, client: Client, sock: socket.socket, *, qos: int, payload_bytes: int, seed: int, rows: PublicationRows
+    ) -> None:
+        # Filler that does not compress, the same for the same seed; nothing secret depends on it.
+        filler = random.Random(f"{seed}/{client.number}").randbytes(  # noqa: S311
+            max(0, payload_bytes - wire.IDENTITY_BYTES)
+        )
+        self._template, self._id_at, self._payload_at = wire.publish_template(
+            client.topic, payload_bytes=payload_bytes, qos=qos, retain=False, filler=filler
+        )
+        self.client, self.socket = client, sock
+        self._qos, self._rows = qos, rows
+        self._outbox = Outbox(sock)
+        self._block = max(1, BLOCK_BYTES // self._template.size)
+        self._times: Iterator[Longs] = iter(())
+        self._due = _NOTHING
+        self._intended_ns, self._sent_ns, self._acked_ns = (np.zeros(_FIRST_RING, dtype=np.int64) for _ in range(3))
+        self._recorded = self._oldest = self.following = 0
+        self._unread = b""
+        self.seen = np.zeros(4, dtype=np.int64)  # PUBACK, PUBREC, PUBCOMP, identifiers not in flight
+
+    # -- the schedule ---------------------------------------------------------------------------------------------
+
+    def follow(self, times: Iterator[Longs]) -> None:
+        """Takes the intended times of the run, in order."""
+        self._times = times
+        self._due = next(self._times, _NOTHING)
+
+    def next_due_ns(self) -> int | None:
+        """When the next message is due; None after the last one."""
+        if not self._due.size:
+            self._due = next(self._times, _NOTHING)
+        return int(self._due[0]) if self._due.size else None
+
+    def send_due(self, until_ns: int) -> None:
+        """Builds and hands over what is due; what the socket or the window of identifiers does not take waits."""
+        while self._outbox.is_empty and (due_ns := self.next_due_ns()) is not None and due_ns <= until_ns:
+            room = min(self._block, self.room())
+            if not room:
+                return
+            count = min(int(np.searchsorted(self._due, until_ns, side="right")), room)
+            times, self._due = self._due[:count], self._due[count:]
+            self.send(times)
+
+    def room(self) -> int:
+        """How many more messages may be in flight: identifiers are 16 bits."""
+        return wire.PACKET_IDS - (self.following - self._oldest)
+
+    def send(self, intended_ns: Longs) -> None:
+        """Builds one message per intended time and hands them over as far as the socket takes them."""
+        count = intended_ns.size
+        self._make_room(count)
+        places = np.arange(self.following, self.following + count) & (self._intended_ns.size - 1)
+        self._intended_ns[places] = intended_ns
+        self._sent_ns[places] = 0
+        self._acked_ns[places] = 0
+        out = np.empty(count * self._template.size, dtype=np.uint8)
+        wire.build_publishes(
+            self._template, self._id_at, self._payload_at, self.client.number, self.following, intended_ns, out
+        )
+        self.following += count
+        self._outbox.put(memoryview(out.data), stride=self._template.size)
+        self.push()
+
+    # -- the socket -----------------------------------------------------------------------------------------------
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the socket did not take everything yet."""
+        return not self._outbox.is_empty
+
+    @property
+    def in_flight(self) -> int:
+        """Messages that are built but not acknowledged (QoS 0: not handed over)."""
+        return self.following - self._oldest
+
+    @property
+    def unsent(self) -> int:
+        """Messages that are built but not handed over as a whole."""
+        return self.following - self._outbox.handed
+
+    def still_due(self) -> int:
+        """Messages of the schedule that were never built."""
+        return self._due.size + sum(times.size for times in self._times)
+
+    def push(self) -> bool:
+        """Hands over more of what is queued; whether all of it is gone."""
+        return self._outbox.push(self._note_handed)
+
+    def _note_handed(self, before: int, count: int, at_ns: int) -> None:
+        places = np.arange(before, before + count) & (self._sent_ns.size - 1)
+        self._sent_ns[places] = at_ns
+        if self._qos == 0:
+            self._oldest = before + count
+
+    def read(self, buffer: bytearray, view: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
+        """Takes in what the broker sent and answers it; ConnectionError when the connection is over."""
+        length = len(self._unread)
+        buffer[:length] = self._unread
+        got = self.socket.recv_into(memoryview(buffer)[length:])
+        if not got:
+            raise ConnectionResetError("the broker closed the connection")
+        at, length, now = 0, length + got, now_ns()
+        why = wire.FULL
+        while why == wire.FULL:
+            at, self._oldest, _, used, why = wire.walk_acknowledgements(
+                view, length, at, self._oldest, self.following, self._acked_ns, now, out, self.seen
+            )
+            if used:
+                self._outbox.put(memoryview(out[:used].tobytes()))
+            if why == wire.OTHER:
+                at, why = self._skip_other(view, at), wire.FULL
+        if why == wire.MALFORMED:
+            raise ConnectionAbortedError("the broker sent a malformed packet")
+        self._unread = bytes(buffer[at:length])
+        self.push()
+
+    def _skip_other(self, view: NDArray[np.uint8], at: int) -> int:
+        """Passes over a PINGRESP; anything else has no place at a publisher."""
+        if view[at] != 0xD0 or view[at + 1] != 0:
+            raise ConnectionAbortedError(f"the broker sent a packet of type {int(view[at]) >> 4} to a publisher")
+        return at + 2
+
+    def ping(self) -> None:
+        self._outbox.put(memoryview(b"\xc0\x00"))
+        self.push()
+
+    # -- the record -----------------------------------------------------------------------------------------------
+
+    def record(self, *, everything: bool = False) -> Longs | None:
+        """Passes the finished messages on to the run directory; (intended, sent) of those, or None if few wait."""
+        until = self.following if everything else self._oldest
+        count = until - self._recorded
+        if not count or (count < _RECORD_AT and not everything):
+            return None
+        places = np.arange(self._recorded, until) & (self._intended_ns.size - 1)
+        intended, sent, acked = self._intended_ns[places], self._sent_ns[places], self._acked_ns[places]
+        self._rows.add(self.client.number, self._recorded, intended, sent, acked)
+        self._recorded = until
+        return np.stack([intended, sent])
+
+    def _make_room(self, count: int) -> None:
+        """Doubles the ring until the messages not yet recorded and `count` more fit."""
+        size = self._intended_ns.size
+        needed = self.following - self._recorded + count
+        if needed <= size:
+            return
+        larger = size
+        while larger < needed:
+            larger *= 2
+        numbers = np.arange(self._recorded, self.following)
+        for name in ("_intended_ns", "_sent_ns", "_acked_ns"):
+            ring = np.zeros(larger, dtype=np.int64)
+            ring[numbers & (larger - 1)] = getattr(self, name)[numbers & (size - 1)]
+            setattr(self, name, ring)

@@ -1,0 +1,216 @@
+"""The publishing role: several publishers in one process, each on its schedule."""
+
+import heapq
+import select
+import time
+from collections.abc import Callable, MutableSequence
+from functools import partial
+
+import numpy as np
+
+from brokerlab.load import connection, schedule
+from brokerlab.load.alarm import now_ns
+from brokerlab.load.lag import Lag
+from brokerlab.load.publisher import Publisher
+from brokerlab.load.role import Connections, Say
+from brokerlab.load.rows import PublicationRows
+from brokerlab.load.spec import Connect, Drain, Go, Progress, Sent, Settled, Stopped, Subscribed, WorkerSpec
+from brokerlab.load.window import Window
+from brokerlab.record.directory import RunDirectory
+from brokerlab.record.parts import PartWriter
+from brokerlab.record.schemas import PUBLICATIONS
+from brokerlab.study.values import Arrivals
+
+# Waking for every message costs some 20 µs of CPU; beyond 10,000 wakes a second messages leave in small groups,
+# and the delay is part of the schedule lag that is measured.
+_SHORTEST_SLEEP_NS = 100_000
+_WINDOW_PAUSE_NS = 500_000
+_BUFFER_BYTES = 1 << 18
+
+
+class Publishing:
+    """Implements Role."""
+
+    def __init__(
+        self, spec: WorkerSpec, connections: Connections, log: connection.SessionLog, say: Say,
+        counts: MutableSequence[int], progress: Progress,
+    ) -> None:  # fmt: skip
+        self._spec, self._connections, self._log, self._say = spec, connections, log, say
+        self._counts = counts
+        self._writer = PartWriter(RunDirectory(spec.run).raw("publications"), spec.node.replace("/", "-"), PUBLICATIONS)
+        topics = {client.number: client.topic for client in spec.clients}
+        self._rows = PublicationRows(self._writer, topics=topics, qos=spec.qos, payload_bytes=spec.payload_bytes)
+        self._all: list[Publisher] = []
+        self._open: dict[int, Publisher] = {}  # by file descriptor: those whose connection stands
+        self._agenda: list[tuple[int, int]] = []  # a heap of (next due, file descriptor)
+        self._on_agenda: set[int] = set()
+        self._order = Go(0, 0, 0)
+        self._is_sent = self._is_settled = False
+        self._lag = Lag()
+        self._cpu_ns = self._wall_ns = 0
+        self._buffer = bytearray(_BUFFER_BYTES)
+        self._view = np.frombuffer(self._buffer, dtype=np.uint8)
+        self._releases = np.empty(_BUFFER_BYTES, dtype=np.uint8)
+        self._window: Window | None = None
+        if spec.schedule.arrivals is Arrivals.SATURATE:
+            self._window = Window(spec.schedule.window, fan_out=spec.fan_out, counts=counts, progress=progress)
+
+    # -- what the lab asks for ------------------------------------------------------------------------------------
+
+    def connect(self, order: Connect) -> None:
+        spec = self._spec
+        for client in spec.clients:
+            sock = connection.connect(client, spec.host, spec.port, timeout_s=order.timeout_s, log=self._log)
+            publisher = Publisher(
+                client, sock, qos=spec.qos, payload_bytes=spec.payload_bytes, seed=spec.seed, rows=self._rows
+            )
+            self._connections.add(client, sock)
+            self._all.append(publisher)
+            self._open[sock.fileno()] = publisher
+
+    def subscribe(self) -> Subscribed:
+        return Subscribed()
+
+    def go(self, order: Go) -> None:
+        self._order = order
+        self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
+        if self._window:
+            return
+        for fd, publisher in self._open.items():
+            publisher.follow(
+                schedule.constant_ns(
+                    self._spec.schedule.rate_per_s,
+                    publisher=publisher.client.number,
+                    publishers=self._spec.publishers,
+                    start_ns=order.start_ns,
+                    end_ns=order.end_ns,
+                )
+            )
+            self._enter(fd)
+
+    def drain(self, _order: Drain) -> None:
+        """Nothing to be told: after the last message a publisher waits for every acknowledgement."""
+
+    def close(self) -> Stopped:
+        for publisher in self._all:
+            self._record(publisher, everything=True)
+        self._rows.flush()
+        self._writer.close()
+        for publisher in self._open.values():
+            connection.disconnect(publisher.client, publisher.socket, log=self._log)
+        seen = sum((publisher.seen for publisher in self._all), np.zeros(4, dtype=np.int64))
+        return Stopped(
+            messages=sum(publisher.following for publisher in self._all),
+            cpu_ns=max(0, self._cpu_ns),
+            wall_ns=max(0, self._wall_ns),
+            closed_by_broker=tuple(self._connections.closed_by_broker),
+            unsent=sum(publisher.unsent + publisher.still_due() for publisher in self._all),
+            lag_buckets=self._lag.buckets(),
+            lag_max_ns=self._lag.max_ns,
+            acknowledgements=dict(zip(("puback", "pubrec", "pubcomp", "unknown"), seen.tolist(), strict=True)),
+            written_off=self._window.written_off if self._window else 0,
+        )
+
+    # -- what the loop calls --------------------------------------------------------------------------------------
+
+    def tick(self, now: int) -> int | None:
+        if self._connections.is_ping_due(now):
+            for fd, publisher in list(self._open.items()):
+                self._guarded(fd, publisher.ping)
+        if not self._order.end_ns or self._is_sent:
+            return None
+        if self._window:
+            if self._order.start_ns <= now < self._order.end_ns:
+                self._fill(self._window, now)
+        else:
+            self._send_due(now)
+        self._report(now)
+        return self._next_wake_ns(now)
+
+    def ready(self, fd: int, event: int) -> None:
+        publisher = self._open[fd]
+        if event & select.EPOLLOUT:
+            self._guarded(fd, publisher.push)
+        if event & ~select.EPOLLOUT and fd in self._open:
+            self._guarded(fd, partial(publisher.read, self._buffer, self._view, self._releases))
+        self._report(now_ns())
+
+    # -- sending --------------------------------------------------------------------------------------------------
+
+    def _next_wake_ns(self, now: int) -> int:
+        if self._window:
+            return max(self._order.start_ns, now + _WINDOW_PAUSE_NS)
+        if self._agenda:
+            return max(self._agenda[0][0], now + _SHORTEST_SLEEP_NS)
+        return max(self._order.end_ns, now + _WINDOW_PAUSE_NS)
+
+    def _send_due(self, now: int) -> None:
+        while self._agenda and self._agenda[0][0] <= now:
+            _, fd = heapq.heappop(self._agenda)
+            self._on_agenda.discard(fd)
+            if publisher := self._open.get(fd):
+                self._guarded(fd, partial(publisher.send_due, now_ns()))
+
+    def _fill(self, window: Window, now: int) -> None:
+        """Shares the window's room among the publishers that can send."""
+        able = [(fd, publisher) for fd, publisher in self._open.items() if not publisher.is_blocked]
+        room = window.room(now)
+        if not able or not room:
+            return
+        share, rest = divmod(room, len(able))
+        for place, (fd, publisher) in enumerate(able):
+            count = min(share + (place < rest), publisher.room())
+            if count:
+                times = np.full(count, now_ns(), dtype=np.int64)
+                self._guarded(fd, partial(publisher.send, times))
+
+    def _guarded(self, fd: int, action: Callable[[], object]) -> None:
+        """Does something with a publisher's socket and looks after what follows from it."""
+        publisher = self._open[fd]
+        before = publisher.following
+        try:
+            action()
+        except BlockingIOError:
+            pass  # nothing to read after all: epoll may wake for less (epoll(7))
+        except OSError as problem:
+            self._open.pop(fd)
+            self._connections.lost(fd, str(problem))
+            publisher.socket.close()
+        else:
+            self._connections.want_write(fd, publisher.is_blocked)
+            self._enter(fd)
+        self._record(publisher)
+        self._counts[self._spec.index] += publisher.following - before
+
+    def _enter(self, fd: int) -> None:
+        """Puts a publisher on the agenda if it has something due and can send it."""
+        publisher = self._open[fd]
+        if fd in self._on_agenda or publisher.is_blocked or not publisher.room():
+            return
+        if (due_ns := publisher.next_due_ns()) is not None:
+            self._on_agenda.add(fd)
+            heapq.heappush(self._agenda, (due_ns, fd))
+
+    # -- what is said and recorded --------------------------------------------------------------------------------
+
+    def _report(self, now: int) -> None:
+        if not self._is_sent:
+            is_over = now >= self._order.end_ns if self._window else not self._on_agenda
+            has_more = any(each.is_blocked or each.next_due_ns() is not None for each in self._open.values())
+            if not self._order.end_ns or not is_over or has_more:
+                return
+            self._is_sent = True
+            self._cpu_ns += time.process_time_ns()
+            self._wall_ns += now
+            self._say(Sent(tuple((each.client.number, each.following) for each in self._all)))
+        if not self._is_settled and not any(each.in_flight for each in self._open.values()):
+            self._is_settled = True
+            self._say(Settled(sum(each.following - each.in_flight for each in self._all)))
+
+    def _record(self, publisher: Publisher, *, everything: bool = False) -> None:
+        done = publisher.record(everything=everything)
+        if done is None:
+            return
+        intended, sent = done
+        is_measured = (intended >= self._order.measure_ns) & (intended < self._order.end_ns) & (sent > 0)
+        self._lag.add((sent - intended)[is_measured])

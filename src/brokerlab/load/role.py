@@ -1,0 +1,70 @@
+"""What a worker's event loop asks of its role, and what both roles share."""
+
+import select
+import socket
+from collections.abc import Callable
+from typing import Protocol
+
+from brokerlab.load.connection import KEEP_ALIVE_S, SessionLog
+from brokerlab.load.spec import Client, Connect, Drain, Go, Sent, Settled, Stopped, Subscribed
+
+Report = Sent | Settled
+Say = Callable[[Report], None]
+
+
+class Role(Protocol):
+    """A worker's job; the loop calls `tick` whenever it wakes and `ready` for each of the role's sockets."""
+
+    def connect(self, order: Connect) -> None: ...
+
+    def subscribe(self) -> Subscribed: ...
+
+    def go(self, order: Go, /) -> None: ...
+
+    def drain(self, order: Drain, /) -> None: ...
+
+    def tick(self, now: int) -> int | None:
+        """Does what is due; when it wants to be called again at the latest."""
+        ...
+
+    def ready(self, fd: int, event: int) -> None: ...
+
+    def close(self) -> Stopped: ...
+
+
+class Connections:
+    """The open sockets of a worker, by file descriptor, and which of them wait until they can be written."""
+
+    def __init__(self, epoll: select.epoll, log: SessionLog) -> None:
+        self._epoll, self._log = epoll, log
+        self._writing: set[int] = set()
+        self.open: dict[int, Client] = {}
+        self.closed_by_broker: list[str] = []
+        self._ping_at_ns = 0
+
+    def add(self, client: Client, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self.open[sock.fileno()] = client
+        self._epoll.register(sock.fileno(), select.EPOLLIN)
+
+    def want_write(self, fd: int, wanted: bool) -> None:
+        """Has the loop call `ready` when the socket takes bytes again, or no longer."""
+        if wanted != (fd in self._writing):
+            self._epoll.modify(fd, select.EPOLLIN | (select.EPOLLOUT if wanted else 0))
+            (self._writing.add if wanted else self._writing.discard)(fd)
+
+    def lost(self, fd: int, reason: str) -> None:
+        """Takes note that the broker ended a connection; the others go on."""
+        client = self.open.pop(fd)
+        self._writing.discard(fd)
+        self._epoll.unregister(fd)
+        self._log.add(client, "closed by broker")
+        self.closed_by_broker.append(f"{client.name}: {reason}")
+
+    def is_ping_due(self, now: int) -> bool:
+        """True every third of the keep-alive: subscribers send nothing else at QoS 0."""
+        if now < self._ping_at_ns:
+            return False
+        is_first = self._ping_at_ns == 0
+        self._ping_at_ns = now + KEEP_ALIVE_S * 1_000_000_000 // 3
+        return not is_first

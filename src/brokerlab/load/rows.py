@@ -1,0 +1,116 @@
+"""Columns of raw rows on their way to the run directory."""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from brokerlab.record.parts import PartWriter
+from brokerlab.record.schemas import DELIVERIES, PUBLICATIONS
+
+Longs = NDArray[np.int64]
+
+ROWS = 65_536
+
+
+class PublicationRows:
+    """Gathers publications of all publishers of a worker and passes them on in large batches."""
+
+    def __init__(self, writer: PartWriter, *, topics: dict[int, str], qos: int, payload_bytes: int) -> None:
+        self._writer = writer
+        self._topics = topics
+        self._qos, self._payload_bytes = qos, payload_bytes
+        self._parts: list[tuple[int, int, Longs, Longs, Longs]] = []
+        self._count = 0
+
+    def add(self, publisher: int, first_seq: int, intended_ns: Longs, sent_ns: Longs, acked_ns: Longs) -> None:
+        """Takes rows of one publisher in order of seq; a time of 0 is one that never came."""
+        self._parts.append((publisher, first_seq, intended_ns, sent_ns, acked_ns))
+        self._count += intended_ns.size
+        if self._count >= ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._count:
+            self._writer.write(self._batch())
+            self._parts, self._count = [], 0
+
+    def _batch(self) -> pa.RecordBatch:
+        sizes = [part[2].size for part in self._parts]
+        numbers = np.array([part[0] for part in self._parts], dtype=np.int32)
+        topics = pa.array([self._topics[part[0]] for part in self._parts])
+        index = np.repeat(np.arange(len(sizes)), sizes)
+        intended, sent, acked = (np.concatenate([part[k] for part in self._parts]) for k in (2, 3, 4))
+        columns = [
+            pa.array(numbers[index]),
+            pa.array(np.concatenate([np.arange(part[1], part[1] + part[2].size) for part in self._parts])),
+            topics.take(pa.array(index)),
+            pa.array(np.full(self._count, self._qos, dtype=np.int8)),
+            pa.array(np.zeros(self._count, dtype=np.bool_)),
+            pa.array(np.full(self._count, self._payload_bytes, dtype=np.int32)),
+            pa.array(intended),
+            pa.array(sent, mask=sent == 0),
+            pa.array(acked, mask=acked == 0),
+            pa.nulls(self._count, pa.int16()),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=PUBLICATIONS)
+
+
+class DeliveryRows:
+    """Gathers deliveries of all subscribers of a worker, in order of arrival.
+
+    `wire` is what the compiled walk fills (publisher, seq, intended, payload bytes, first byte);
+    the other columns are set for a whole read at a time.
+    """
+
+    def __init__(self, writer: PartWriter) -> None:
+        self._writer = writer
+        self.total = 0
+        self._fresh()
+
+    def _fresh(self) -> None:
+        self.wire: Longs = np.empty((ROWS, 5), dtype=np.int64)
+        self._subscriber = np.empty(ROWS, dtype=np.int32)
+        self._received_ns = np.empty(ROWS, dtype=np.int64)
+        self._resolution_ns = np.empty(ROWS, dtype=np.int64)
+        self.used = 0
+
+    def stamp(self, subscriber: int, until: int, received_ns: int, resolution_ns: int) -> None:
+        """Completes the rows from `used` to `until`, which one read brought."""
+        rows = slice(self.used, until)
+        self._subscriber[rows] = subscriber
+        self._received_ns[rows] = received_ns
+        self._resolution_ns[rows] = resolution_ns
+        self.total += until - self.used
+        self.used = until
+
+    def mark_last_exact(self) -> None:
+        """The last row of a read carries its own arrival time."""
+        if self.used:
+            self._resolution_ns[self.used - 1] = 0
+
+    def flush(self) -> None:
+        if self.used:
+            self._writer.write(self._batch())
+            self._fresh()
+
+    def _batch(self) -> pa.RecordBatch:
+        wire = self.wire[: self.used]
+        first = wire[:, 4]
+        received, intended = self._received_ns[: self.used], np.ascontiguousarray(wire[:, 2])
+        # A message cannot have arrived before it was due, so its latency bounds its resolution too.
+        latency = received - intended
+        resolution = self._resolution_ns[: self.used]
+        bounded = np.where(latency > 0, np.minimum(resolution, latency), resolution)
+        columns = [
+            pa.array(self._subscriber[: self.used]),
+            pa.array(np.ascontiguousarray(wire[:, 0])),
+            pa.array(np.ascontiguousarray(wire[:, 1])),
+            pa.array(((first >> 1) & 3).astype(np.int8)),
+            pa.array((first & 8) != 0),
+            pa.array((first & 1) != 0),
+            pa.array(wire[:, 3].astype(np.int32)),
+            pa.array(intended),
+            pa.array(received),
+            pa.array(bounded),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=DELIVERIES)

@@ -1,0 +1,123 @@
+"""What a worker is told: plain values that travel to its process.
+
+One worker is one process with one role (publishing or subscribing) and some of the run's clients.
+The lab speaks to it in words, over a pipe:
+
+    lab                      worker
+    Connect              ->  Connected                   every client has its CONNACK
+    Subscribe            ->  Subscribed                  every subscriber has its SUBACK
+    Go(start, measure, end)                              absolute times; publishers keep to their schedule
+                         <-  Sent, then Settled          publishers: all handed over; all acknowledged
+    Drain(expected, ...) ->  Settled                     subscribers: all here and quiet, or out of time
+    Stop                 ->  Stopped                     disconnected, files closed
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from brokerlab.study.values import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One MQTT client: a publisher with its topic, or a subscriber with its filter."""
+
+    number: int  # of the publisher or subscriber within the run
+    name: str  # its client identifier
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    node: str  # "publishers/0" or "subscribers/0"; also the name of its files
+    index: int  # its place in the shared progress array
+    host: str
+    port: int
+    clients: tuple[Client, ...]
+    qos: int
+    payload_bytes: int
+    schedule: Schedule
+    publishers: int  # in the whole run
+    fan_out: float  # expected deliveries per publication
+    seed: int
+    run: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Which places of the shared array count publications, and which deliveries."""
+
+    published: tuple[int, ...]
+    delivered: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    timeout_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    granted_qos: tuple[tuple[int, int], ...] = ()  # (subscriber, QoS granted); 128 is a refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    start_ns: int
+    measure_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    expected: int  # deliveries at this worker
+    deadline_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    publications: tuple[tuple[int, int], ...]  # (publisher, how many)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    messages: int  # acknowledged (publishers) or received (subscribers)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """What a worker says of itself at the end."""
+
+    messages: int  # published or received
+    cpu_ns: int  # of the process, from Go to the end of the schedule
+    wall_ns: int
+    closed_by_broker: tuple[str, ...] = ()  # "client: reason"
+    unsent: int = 0  # due, but not handed to the kernel when the run ended
+    lag_buckets: tuple[tuple[int, int], ...] = ()  # histogram of sent - intended in the measure phase
+    lag_max_ns: int = 0
+    acknowledgements: dict[str, int] = field(default_factory=dict)
+    retransmissions: int = 0  # QoS 2 messages that came again before they were released
+    written_off: int = 0  # outstanding messages that the window stopped waiting for
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The worker gave up; the text is for the user."""
+
+    message: str
+    is_ours: bool = False  # a bug of brokerlab, with its traceback in the text

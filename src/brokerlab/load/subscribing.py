@@ -1,0 +1,191 @@
+"""The subscribing role: several subscribers in one process; every message becomes a row."""
+
+import select
+import socket
+import time
+from collections.abc import MutableSequence
+
+import numpy as np
+
+from brokerlab.load import arrival, connection, wire
+from brokerlab.load.alarm import now_ns
+from brokerlab.load.outbox import Outbox
+from brokerlab.load.role import Connections, Say
+from brokerlab.load.rows import DeliveryRows
+from brokerlab.load.spec import Client, Connect, Drain, Go, Progress, Settled, Stopped, Subscribed, WorkerSpec
+from brokerlab.record.directory import RunDirectory
+from brokerlab.record.parts import PartWriter
+from brokerlab.record.schemas import DELIVERIES
+from brokerlab.study.values import Arrivals
+
+_BUFFER_BYTES = 1 << 20
+_RECEIVE_BUFFER_BYTES = 4 << 20
+_QUIET_NS = 250_000_000  # after the last expected message: time for duplicates to show up
+_GATHER_S = 0.001  # under saturation the kernel collects for this long: one read for many messages
+_CHECK_NS = 50_000_000
+
+
+class Subscriber:
+    """One client of a subscribing worker."""
+
+    def __init__(self, client: Client, sock: socket.socket) -> None:
+        self.client, self.socket = client, sock
+        self.outbox = Outbox(sock)
+        self.unread = b""
+        self.held = np.zeros(65_536, dtype=np.uint8)  # QoS 2 identifiers that are not released yet
+        self.empty_ns = now_ns()  # when the socket was last seen empty
+
+
+class Subscribing:
+    """Implements Role."""
+
+    def __init__(
+        self, spec: WorkerSpec, connections: Connections, log: connection.SessionLog, say: Say,
+        counts: MutableSequence[int], _progress: Progress,
+    ) -> None:  # fmt: skip
+        self._spec, self._connections, self._log, self._say = spec, connections, log, say
+        self._counts = counts
+        self._writer = PartWriter(RunDirectory(spec.run).raw("deliveries"), spec.node.replace("/", "-"), DELIVERIES)
+        self._rows = DeliveryRows(self._writer)
+        self._open: dict[int, Subscriber] = {}
+        self._drain: Drain | None = None
+        self._last_ns = 0
+        self._is_settled = False
+        self._retransmissions = 0
+        self._cpu_ns = self._wall_ns = 0
+        self._gathers = spec.schedule.arrivals is Arrivals.SATURATE
+        self._resize(_BUFFER_BYTES)
+        self._acks = np.empty(_BUFFER_BYTES, dtype=np.uint8)
+
+    # -- what the lab asks for ------------------------------------------------------------------------------------
+
+    def connect(self, order: Connect) -> None:
+        for client in self._spec.clients:
+            sock = connection.connect(
+                client, self._spec.host, self._spec.port, timeout_s=order.timeout_s, log=self._log
+            )
+            self._open[sock.fileno()] = Subscriber(client, sock)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+            arrival.ask_for_stamps(sock)
+
+    def subscribe(self) -> Subscribed:
+        granted = []
+        for subscriber in self._open.values():
+            client, sock = subscriber.client, subscriber.socket
+            granted.append((client.number, connection.subscribe(client, sock, qos=self._spec.qos, log=self._log)))
+            self._connections.add(client, sock)
+        return Subscribed(tuple(granted))
+
+    def go(self, _order: Go) -> None:
+        self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
+
+    def drain(self, order: Drain) -> None:
+        self._cpu_ns += time.process_time_ns()
+        self._wall_ns += now_ns()
+        self._drain = order
+
+    def close(self) -> Stopped:
+        self._rows.flush()
+        self._writer.close()
+        for subscriber in self._open.values():
+            connection.disconnect(subscriber.client, subscriber.socket, log=self._log)
+        return Stopped(
+            messages=self._rows.total,
+            cpu_ns=max(0, self._cpu_ns),
+            wall_ns=max(0, self._wall_ns),
+            closed_by_broker=tuple(self._connections.closed_by_broker),
+            retransmissions=self._retransmissions,
+        )
+
+    # -- what the loop calls --------------------------------------------------------------------------------------
+
+    def tick(self, now: int) -> int | None:
+        if self._connections.is_ping_due(now):
+            for fd, subscriber in list(self._open.items()):
+                subscriber.outbox.put(memoryview(b"\xc0\x00"))
+                self._answer(fd, subscriber)
+        if self._drain is None or self._is_settled:
+            return None
+        is_complete = self._rows.total >= self._drain.expected and now - self._last_ns > _QUIET_NS
+        if is_complete or now >= self._drain.deadline_ns:
+            self._is_settled = True
+            self._say(Settled(self._rows.total))
+        return now + _CHECK_NS
+
+    def ready(self, fd: int, event: int) -> None:
+        subscriber = self._open[fd]
+        try:
+            if event & ~select.EPOLLOUT:
+                if self._gathers:
+                    time.sleep(_GATHER_S)
+                self._read(subscriber)
+        except BlockingIOError:
+            return  # nothing to read after all: epoll may wake for less (epoll(7))
+        except OSError as problem:
+            self._lose(fd, problem)
+            return
+        self._answer(fd, subscriber)
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    def _read(self, subscriber: Subscriber) -> None:
+        """Reads once: rows for all whole messages, acknowledgements into the outbox."""
+        length = len(subscriber.unread)
+        self._buffer[:length] = subscriber.unread
+        got, arrived_ns = arrival.read_stamped(subscriber.socket, memoryview(self._buffer)[length:])
+        if not got:
+            raise ConnectionResetError("the broker closed the connection")
+        length += got
+        before = self._rows.total
+        at = self._walk(subscriber, length, arrived_ns)
+        if self._rows.total - before:
+            self._rows.mark_last_exact()
+            self._last_ns = arrived_ns
+            self._counts[self._spec.index] = self._rows.total
+        subscriber.unread = bytes(self._buffer[at:length])
+        if length < len(self._buffer):
+            subscriber.empty_ns = arrived_ns
+        elif at == 0:
+            self._resize(2 * len(self._buffer))  # one packet is longer than the buffer
+
+    def _walk(self, subscriber: Subscriber, length: int, arrived_ns: int) -> int:
+        """Reads all whole packets of the buffer; where the rest begins."""
+        at, why = 0, wire.FULL
+        while why == wire.FULL:
+            at, row, used, again, why = wire.walk_deliveries(
+                self._view, length, at, self._rows.wire, self._rows.used, subscriber.held, self._acks
+            )
+            self._rows.stamp(subscriber.client.number, row, arrived_ns, arrived_ns - subscriber.empty_ns)
+            self._retransmissions += again
+            if used:
+                subscriber.outbox.put(memoryview(self._acks[:used].tobytes()))
+            if row == len(self._rows.wire):
+                self._rows.flush()
+            if why == wire.OTHER:
+                at, why = self._skip_other(at), wire.FULL
+        if why == wire.MALFORMED:
+            raise ConnectionAbortedError("the broker sent a malformed packet")
+        return at
+
+    def _skip_other(self, at: int) -> int:
+        """Passes over a PINGRESP; anything else has no place at a subscriber."""
+        if self._view[at] != 0xD0 or self._view[at + 1] != 0:
+            raise ConnectionAbortedError(f"the broker sent a packet of type {int(self._view[at]) >> 4} to a subscriber")
+        return at + 2
+
+    def _answer(self, fd: int, subscriber: Subscriber) -> None:
+        try:
+            is_done = subscriber.outbox.push()
+        except OSError as problem:
+            self._lose(fd, problem)
+            return
+        self._connections.want_write(fd, not is_done)
+
+    def _lose(self, fd: int, problem: OSError) -> None:
+        subscriber = self._open.pop(fd)
+        self._connections.lost(fd, str(problem))
+        subscriber.socket.close()
+
+    def _resize(self, size: int) -> None:
+        self._buffer = bytearray(size)
+        self._view = np.frombuffer(self._buffer, dtype=np.uint8)

@@ -1,0 +1,41 @@
+"""Saturation: a window of outstanding messages is kept full, so that the broker always has work and never a flood.
+
+Outstanding is what was published less what was delivered, over all workers of the run.
+Filling sockets until they block is slower on real brokers and measures the depth of its own queue:
+../docs/design/0002 has the figures.
+"""
+
+from collections.abc import MutableSequence
+
+from brokerlab.load.spec import Progress
+
+# A message that was lost (QoS 0) would keep its place in the window for ever. After this long without
+# a single delivery the window stops waiting for what is outstanding, and says how much that was.
+PATIENCE_NS = 1_000_000_000
+
+
+class Window:
+    """How many more messages may be published now."""
+
+    def __init__(self, size: int, *, fan_out: float, counts: MutableSequence[int], progress: Progress) -> None:
+        self._size, self._fan_out = size, fan_out
+        self._counts, self._progress = counts, progress
+        self._last_delivered = -1
+        self._last_change_ns = 0
+        self.written_off = 0
+
+    def room(self, now: int) -> int:
+        """Messages that may be published now by all workers together."""
+        delivered = sum(self._counts[place] for place in self._progress.delivered)
+        outstanding = self._outstanding(delivered)
+        if delivered != self._last_delivered:
+            self._last_delivered, self._last_change_ns = delivered, now
+        elif outstanding >= self._size and now - self._last_change_ns > PATIENCE_NS:
+            self.written_off += outstanding
+            self._last_change_ns = now
+            outstanding = 0
+        return max(0, self._size - outstanding)
+
+    def _outstanding(self, delivered: int) -> int:
+        published = sum(self._counts[place] for place in self._progress.published)
+        return published - int(delivered / self._fan_out) - self.written_off

@@ -1,0 +1,113 @@
+"""One worker: a process with one event loop, one role and some of the run's clients.
+
+It is started by `crew.py`, obeys the words of `spec.py` and writes its own raw files.
+"""
+
+import ctypes
+import gc
+import os
+import select
+import signal
+import sys
+import traceback
+from collections.abc import MutableSequence
+from multiprocessing.connection import Connection
+
+import pyarrow as pa
+
+from brokerlab.errors import LabError
+from brokerlab.load.alarm import Alarm, now_ns
+from brokerlab.load.connection import SessionLog
+from brokerlab.load.publishing import Publishing
+from brokerlab.load.role import Connections, Role
+from brokerlab.load.spec import Connect, Connected, Drain, Failed, Go, Progress, Stop, Stopped, Subscribe, WorkerSpec
+from brokerlab.load.subscribing import Subscribing
+from brokerlab.record.directory import RunDirectory
+from brokerlab.record.parts import PartWriter
+from brokerlab.record.schemas import SESSIONS
+
+_PR_SET_PDEATHSIG = 1
+_LONGEST_SLEEP_S = 0.5
+
+
+def main(spec: WorkerSpec, pipe: Connection, counts: MutableSequence[int], progress: Progress) -> None:
+    """The worker's whole life; whatever goes wrong is said over the pipe."""
+    _belong_to_parent()
+    gc.freeze()
+    gc.disable()  # a collection would be a pause in the schedule; the loop makes no cycles
+    sys.setswitchinterval(0.0005)  # the writing thread gives the lock back within half a millisecond
+    log = SessionLog(spec.node)
+    try:
+        with select.epoll() as epoll:
+            pipe.send(_serve(spec, pipe, epoll, log, counts, progress))
+    except (LabError, OSError) as problem:
+        pipe.send(Failed(str(problem)))
+    except Exception:  # noqa: BLE001 - the lab shows it as the bug that it is
+        pipe.send(Failed(traceback.format_exc(), is_ours=True))
+
+
+def _serve(
+    spec: WorkerSpec, pipe: Connection, epoll: select.epoll, log: SessionLog,
+    counts: MutableSequence[int], progress: Progress,
+) -> Stopped:  # fmt: skip
+    connections = Connections(epoll, log)
+    make = Publishing if spec.node.startswith("publishers") else Subscribing
+    role: Role = make(spec, connections, log, pipe.send, counts, progress)
+    with Alarm() as alarm:
+        epoll.register(alarm.fd, select.EPOLLIN)
+        epoll.register(pipe.fileno(), select.EPOLLIN)
+        _loop(role, pipe, epoll, alarm)
+    stopped = role.close()
+    _write_sessions(spec, log)
+    return stopped
+
+
+def _loop(role: Role, pipe: Connection, epoll: select.epoll, alarm: Alarm) -> None:
+    while True:
+        wake_ns = role.tick(now_ns())
+        if wake_ns is not None:
+            alarm.set(wake_ns)
+        for fd, event in epoll.poll(_LONGEST_SLEEP_S):
+            if fd == alarm.fd:
+                alarm.clear()
+            elif fd == pipe.fileno():
+                if not _obey(role, pipe):
+                    return
+            else:
+                role.ready(fd, event)
+
+
+def _obey(role: Role, pipe: Connection) -> bool:
+    """Does what the lab says next; whether the worker goes on."""
+    match pipe.recv():
+        case Connect() as order:
+            role.connect(order)
+            pipe.send(Connected())
+        case Subscribe():
+            pipe.send(role.subscribe())
+        case Go() as order:
+            role.go(order)
+        case Drain() as order:
+            role.drain(order)
+        case Stop():
+            return False
+    return True
+
+
+def _write_sessions(spec: WorkerSpec, log: SessionLog) -> None:
+    writer = PartWriter(RunDirectory(spec.run).raw("sessions"), spec.node.replace("/", "-"), SESSIONS)
+    if log.rows:
+        writer.write(pa.RecordBatch.from_pylist(log.rows, schema=SESSIONS))
+    writer.close()
+
+
+def _belong_to_parent() -> None:
+    """Dies with its parent, whatever kills that: nothing of ours outlives the lab (prctl(2)).
+
+    Ctrl-C reaches the whole terminal group; the lab alone decides what it means for the workers.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        raise SystemExit(1)
