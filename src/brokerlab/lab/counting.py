@@ -55,10 +55,14 @@ class CounterWatch:
         writer.close()
 
     def settle(self, expected: float, topic: str) -> float | None:
-        """Waits until the counter says `expected` or time is up; what it says then, None if it never spoke."""
+        """Waits until the counter says `expected` or time is up; what it says then."""
         deadline = time.monotonic() + PATIENCE_S
         while self._values.get(topic) != expected and time.monotonic() < deadline and not self._failure:
             time.sleep(0.02)
+        return self.value(topic)
+
+    def value(self, topic: str) -> float | None:
+        """What the broker said last of a counter; None if it never spoke."""
         return self._values.get(topic)
 
     def _listen(self) -> None:

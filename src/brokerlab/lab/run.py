@@ -196,13 +196,17 @@ class _Walk:
         """Reasons why the broker's counts contradict ours; empty when they agree or cannot be compared."""
         if publications is None:
             return []
-        ours = sum(publications.values()) + self._proved
+        sent = sum(publications.values())
+        ours = {
+            "publications": sent + self._proved,
+            "payload_bytes": sent * self._run.cell.workload.payload_bytes,  # the proof's messages are empty
+        }
         reasons = []
         for counter in counters:
-            if self._run.cell.workload.qos in counter.qos:
-                theirs = watch.settle(ours, counter.topic)
-                if theirs != ours:
-                    reasons.append(f"the broker counted {theirs} publications ({counter.topic}), we sent {ours}")
+            expected = ours[counter.equals]
+            if self._run.cell.workload.qos in counter.qos and watch.settle(expected, counter.topic) != expected:
+                theirs = watch.value(counter.topic)
+                reasons.append(f"{counter.topic} of the broker is {theirs}, but our {counter.equals} are {expected}")
         return reasons
 
     # -- the end --------------------------------------------------------------------------------------------------

@@ -5,11 +5,14 @@ invalid: the run is over, but its numbers are not the broker's: the generator wa
 collapsed: the broker did not carry the load to its end: it died, closed connections or refused subscriptions.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from brokerlab.load.spec import Stopped
-from brokerlab.stats.histogram import quantile_ns
+from brokerlab.stats.histogram import histogram_quantile
 from brokerlab.study.values import Guards
 
 VALID, INVALID, COLLAPSED = "valid", "invalid", "collapsed"
@@ -37,19 +40,32 @@ class Meter:
 
 def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
     """Merges what the workers of a run said; lag is null when nothing was sent in the measure phase."""
-    counts: dict[int, int] = {}
-    for each in stopped.values():
-        for bucket, count in each.lag_buckets:
-            counts[bucket] = counts.get(bucket, 0) + count
+    p50_ms, p99_ms, max_ms = _lag_ms(list(stopped.values()))
     return Meter(
         cpu_percent={node: 100 * each.cpu_ns / each.wall_ns for node, each in stopped.items() if each.wall_ns},
-        lag_p50_ms=quantile_ns(counts, 0.5) / 1e6 if counts else None,
-        lag_p99_ms=quantile_ns(counts, 0.99) / 1e6 if counts else None,
-        lag_max_ms=max(each.lag_max_ns for each in stopped.values()) / 1e6 if counts else None,
+        lag_p50_ms=p50_ms,
+        lag_p99_ms=p99_ms,
+        lag_max_ms=max_ms,
         unsent=sum(each.unsent for each in stopped.values()),
         retransmissions=sum(each.retransmissions for each in stopped.values()),
         written_off=sum(each.written_off for each in stopped.values()),
     )
+
+
+def _lag_ms(workers: Sequence[Stopped]) -> tuple[float | None, float | None, float | None]:
+    """Median, p99 and maximum of the schedule lag of all workers together."""
+    merged = Counter[int]()
+    for each in workers:
+        merged.update(dict(each.lag_buckets))
+    if not merged:
+        return None, None, None
+    buckets = np.array(sorted(merged), dtype=np.int64)
+    counts = np.array([merged[bucket] for bucket in buckets.tolist()], dtype=np.int64)
+    max_ns = max(each.lag_max_ns for each in workers)
+    p50, p99 = (
+        histogram_quantile(buckets, counts, quantile=quantile, min_ns=0, max_ns=max_ns) for quantile in (0.5, 0.99)
+    )
+    return p50 / 1e6, p99 / 1e6, max_ns / 1e6
 
 
 def collapse_reasons(stopped: Mapping[str, Stopped], granted_qos: Mapping[int, int]) -> list[str]:

@@ -156,9 +156,9 @@ class Crew:
 
     def _listen(self, timeout_s: float) -> None:
         """Takes in what workers say next; a worker's failure becomes ours."""
-        node_of = {id(pipe): node for node, pipe in self._pipes.items()}
-        for ready in wait(list(self._pipes.values()), timeout_s):
-            node = node_of[id(ready)]
+        talking = {pipe: node for node, pipe in self._pipes.items() if not self._has_stopped(node)}
+        for pipe in wait(list(talking), timeout_s):
+            node = talking[pipe]  # type: ignore[index] # wait() gives back what it was given
             try:
                 said = self._pipes[node].recv()
             except EOFError as problem:
@@ -168,6 +168,10 @@ class Crew:
                     raise RuntimeError(f"worker {node} failed:\n{said.message}")
                 raise RunError(said.message)
             self._heard[node].append(said)
+
+    def _has_stopped(self, node: str) -> bool:
+        """A worker's last word; what its pipe says after that is the end of its process."""
+        return any(isinstance(said, Stopped) for said in self._heard[node])
 
     def _end(self) -> None:
         """Ends every worker that still lives, by its process."""

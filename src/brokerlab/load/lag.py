@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from brokerlab.stats.histogram import bucket_of
+from brokerlab.stats.histogram import bucket_index
 
 
 class Lag:
@@ -16,7 +16,7 @@ class Lag:
     def add(self, lag_ns: NDArray[np.int64]) -> None:
         if not lag_ns.size:
             return
-        buckets, counts = np.unique(bucket_of(lag_ns), return_counts=True)
+        buckets, counts = np.unique(bucket_index(lag_ns), return_counts=True)
         for bucket, count in zip(buckets.tolist(), counts.tolist(), strict=True):
             self._counts[bucket] = self._counts.get(bucket, 0) + count
         self.max_ns = max(self.max_ns, int(lag_ns.max()))

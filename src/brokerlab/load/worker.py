@@ -3,6 +3,7 @@
 It is started by `crew.py`, obeys the words of `spec.py` and writes its own raw files.
 """
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -36,14 +37,20 @@ def main(spec: WorkerSpec, pipe: Connection, counts: MutableSequence[int], progr
     gc.freeze()
     gc.disable()  # a collection would be a pause in the schedule; the loop makes no cycles
     sys.setswitchinterval(0.0005)  # the writing thread gives the lock back within half a millisecond
-    log = SessionLog(spec.node)
+    with contextlib.suppress(BrokenPipeError):  # the lab gave the run up and closed its end: nobody listens
+        pipe.send(_last_word(spec, pipe, counts, progress))
+
+
+def _last_word(
+    spec: WorkerSpec, pipe: Connection, counts: MutableSequence[int], progress: Progress
+) -> Stopped | Failed:
     try:
         with select.epoll() as epoll:
-            pipe.send(_serve(spec, pipe, epoll, log, counts, progress))
-    except (LabError, OSError) as problem:
-        pipe.send(Failed(str(problem)))
+            return _serve(spec, pipe, epoll, SessionLog(spec.node), counts, progress)
+    except (LabError, OSError, EOFError) as problem:
+        return Failed(str(problem))
     except Exception:  # noqa: BLE001 - the lab shows it as the bug that it is
-        pipe.send(Failed(traceback.format_exc(), is_ours=True))
+        return Failed(traceback.format_exc(), is_ours=True)
 
 
 def _serve(
