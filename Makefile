@@ -50,7 +50,7 @@ check: .venv/.ready
 	@tools/timed "ruff check" .venv/bin/ruff check src tests $(wildcard bench)
 	@tools/timed "ruff format" .venv/bin/ruff format --check src tests $(wildcard bench)
 	@tools/timed "mypy --strict" .venv/bin/mypy --strict src
-	@tools/timed "imports and sizes" $(python) -m pytest -q tests/unit/test_imports.py tests/unit/test_sizes.py
+	@tools/timed "imports and sizes" $(python) -m pytest -q -s tests/unit/test_imports.py tests/unit/test_sizes.py
 
 bench: setup
 	@tools/ensure-debian mosquitto mosquitto-clients
