@@ -1,0 +1,1 @@
+"""The command line: one file a command; sees every other part, and is imported by none."""

@@ -1,0 +1,48 @@
+"""`brokerlab analyze`: the tables again, from the run directories."""
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from brokerlab.cli.java import use_java
+from brokerlab.cli.outcome import print_outcome
+from brokerlab.cli.progress import steps
+from brokerlab.cli.studies import ResultsArgument
+from brokerlab.errors import ExitCode, UserError
+from brokerlab.record.directory import StudyDirectory, open_results
+from brokerlab.study.quantity import read_percent
+from brokerlab.study.values import Analysis
+
+
+def analyze(directory: ResultsArgument) -> ExitCode:
+    """Compute the tables of DIR again, with Spark.
+
+    The runs are only read; what the tables say is printed, and decides the exit code.
+    """
+    results = open_results(directory)
+    use_java()
+    write_tables(results, confidence_percent=confidence_percent(results))
+    return print_outcome(results)
+
+
+def write_tables(results: StudyDirectory, *, confidence_percent: float) -> None:
+    # Spark takes seconds to load, and most commands do without it.
+    from brokerlab.pipeline.jobs import analyze as analyze_runs  # noqa: PLC0415
+    from brokerlab.pipeline.session import open_session  # noqa: PLC0415
+
+    with steps("analysis") as step:
+        spark = open_session(app="brokerlab")
+        try:
+            analyze_runs(spark, results, confidence_percent=confidence_percent, notify=step)
+        finally:
+            spark.stop()
+
+
+def confidence_percent(results: StudyDirectory) -> float:
+    """What the study asked for; the default where the runs have no study file beside them."""
+    if not results.study.exists():
+        return Analysis().confidence_percent
+    try:
+        content = YAML(typ="safe", pure=True).load(results.study.read_text(encoding="utf-8"))
+        return read_percent(content["analysis"]["confidence"])
+    except (OSError, YAMLError, KeyError, TypeError, ValueError) as problem:
+        raise UserError(f"{results.study}: analysis.confidence cannot be read: {problem}") from problem

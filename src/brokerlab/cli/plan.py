@@ -1,0 +1,72 @@
+"""`brokerlab plan`: what a study would do here, before anything starts."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from brokerlab.cli.java import HINT, find_java
+from brokerlab.cli.machine import ENOUGH_CORES, usable_cores
+from brokerlab.cli.progress import duration
+from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, StudyArgument, prepare
+from brokerlab.cli.terminal import Columns, heading, say, table
+from brokerlab.study.plan import Cell, Plan, plan_json
+
+_SHOWN_RUNS = 12  # so many are listed; a longer order is for --json
+
+
+def plan(
+    study: StudyArgument,
+    settings: SetOption = None,
+    levels: OnlyOption = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="The whole plan as JSON; the same study, the same bytes.")
+    ] = False,
+) -> None:
+    """Say what a study would do here; nothing is started.
+
+    Prints its cells, its runs in their order, the time they need, and what this machine cannot do.
+    """
+    prepared = prepare(study, settings=settings or [], levels=levels or [])
+    if json:
+        sys.stdout.write(plan_json(prepared.plan, prepared.study))
+    else:
+        print_plan(prepared)
+
+
+def print_plan(prepared: Prepared) -> None:
+    study, plan = prepared.study, prepared.plan
+    say(f"{study.name}: {study.goals.question}")
+    heading(f"{len(plan.cells)} cells, {study.deploy.repetitions} repetitions each")
+    _print_cells(plan.cells)
+    heading(f"{len(plan.runs)} runs in this order (seed {plan.seed}), about {duration(plan.expected_s)}")
+    for run in plan.runs[:_SHOWN_RUNS]:
+        say(f"{run.order:>4}  {run.id}")
+    if len(plan.runs) > _SHOWN_RUNS:
+        say(f"      and {len(plan.runs) - _SHOWN_RUNS} more; --json has all")
+    _print_limits(prepared)
+
+
+def _print_cells(cells: tuple[Cell, ...]) -> None:
+    factors = [name for name, _ in cells[0].levels] if cells else []
+    rows = [[*(str(level) for _, level in cell.levels), cell.broker.driver, cell.broker.preset] for cell in cells]
+    table(Columns((*factors, "driver", "preset")), rows)
+
+
+def _print_limits(prepared: Prepared) -> None:
+    """What this machine cannot do, and what follows."""
+    notes = machine_notes(prepared.plan)
+    if notes:
+        heading("On this machine")
+        for note in notes:
+            say(f"- {note}")
+
+
+def machine_notes(plan: Plan) -> list[str]:
+    """What is left out and what limits the numbers here, with how to change it."""
+    notes = [f"{broker} is left out: {reason}" for broker, reason in plan.left_out]
+    if usable_cores() < ENOUGH_CORES:
+        notes.append(f"broker and load share {usable_cores()} cores: a run in which the load was the limit is invalid")
+    if find_java() is None:
+        notes.append(f"no Java for the analysis: {HINT}")
+    return notes

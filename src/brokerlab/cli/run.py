@@ -1,0 +1,158 @@
+"""`brokerlab run`: the whole way from a study to its report."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from brokerlab.cli.analyze import write_tables
+from brokerlab.cli.java import use_java
+from brokerlab.cli.outcome import print_outcome
+from brokerlab.cli.outdir import Mode, opened
+from brokerlab.cli.plan import machine_notes
+from brokerlab.cli.progress import duration, watching
+from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, StudyArgument, prepare
+from brokerlab.cli.terminal import say
+from brokerlab.errors import ExitCode, LabError, UserError
+from brokerlab.record.directory import StudyDirectory
+from brokerlab.study.plan import Plan, plan_json
+from brokerlab.study.problems import StudyError
+from brokerlab.study.written import study_yaml
+
+
+class StopAfter(StrEnum):
+    RUNS = "runs"
+    TABLES = "tables"
+
+
+class StoppedError(LabError):
+    """The user stopped it; what is finished stays."""
+
+    exit_code = ExitCode.INTERRUPTED
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was typed, as far as it is needed to type it again."""
+
+    study: str
+    out: Path | None
+    settings: Sequence[str]
+    levels: Sequence[str]
+
+    def resume_command(self) -> str:
+        words = ["brokerlab", "run", self.study, "--resume"]
+        words += ["--out", str(self.out)] if self.out else []
+        words += [word for setting in self.settings for word in ("--set", setting)]
+        words += [word for level in self.levels for word in ("--only", level)]
+        return shlex.join(words)
+
+
+def run(
+    study: StudyArgument,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where to; else results/<study>.")] = None,
+    settings: SetOption = None,
+    levels: OnlyOption = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Make the runs that are missing in DIR.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Set what is in DIR aside, and start again.")] = False,
+    stop_after: Annotated[StopAfter | None, typer.Option("--stop-after", help="Stop after this step.")] = None,
+) -> ExitCode:
+    """Make the runs of a study, its tables and its report.
+
+    What is in the way (a missing broker, no Java, results that are there already) is told before the first run.
+    """
+    if resume and fresh:
+        raise UserError("--resume and --fresh exclude each other")
+    request = Request(study, out, settings or [], levels or [])
+    prepared = _prepared(request, needs_java=stop_after is not StopAfter.RUNS)
+    results = StudyDirectory(out or Path("results") / prepared.study.name)
+    mode = Mode.RESUME if resume else Mode.FRESH if fresh else Mode.PLAIN
+    plan_text, study_text = plan_json(prepared.plan, prepared.study), study_yaml(prepared.study)
+    with (
+        opened(results, mode, plan_text=plan_text, study_text=study_text),
+        _told_when_interrupted(request, prepared.plan, results),
+    ):
+        _make_runs(prepared, results)
+        return _finish(prepared, results, stop_after)
+
+
+def _prepared(request: Request, *, needs_java: bool) -> Prepared:
+    """The study and its plan, with everything that this machine lacks told at once, before the first run."""
+    no_java = _java_problem() if needs_java else None
+    try:
+        prepared = prepare(request.study, settings=request.settings, levels=request.levels)
+    except StudyError:
+        raise
+    except UserError as problem:
+        if no_java is None:
+            raise
+        both = f"{problem.message}\n{no_java.message}"
+        raise UserError(both, hint=f"{problem.hint}\n{no_java.hint}") from problem
+    if no_java is not None:
+        raise no_java
+    return prepared
+
+
+def _java_problem() -> UserError | None:
+    try:
+        use_java()
+    except UserError as problem:
+        return problem
+    return None
+
+
+def _make_runs(prepared: Prepared, results: StudyDirectory) -> None:
+    from brokerlab.lab.campaign import make_runs  # noqa: PLC0415 - compiles the load path, which --help does without
+
+    plan = prepared.plan
+    for run in plan.runs:
+        if aside := results.set_aside_cut_off(run.id):
+            say(f"{run.id} was cut off: set aside as {aside.name}, made again")
+    done = sum(results.run(run.id).is_finished() for run in plan.runs)
+    left = len(plan.runs) - done
+    for note in machine_notes(plan):
+        say(f"note: {note}")
+    left_s = plan.expected_s * left / max(1, len(plan.runs))
+    already = f", {done} already there" if done else ""
+    say(f"{prepared.study.name}: {left} runs of {len(plan.cells)} cells, about {duration(left_s)}{already}")
+    with watching(left_s, left) as watcher:
+        make_runs(prepared.study, plan, results, watcher=watcher)
+
+
+def _finish(prepared: Prepared, results: StudyDirectory, stop_after: StopAfter | None) -> ExitCode:
+    if stop_after is StopAfter.RUNS:
+        say(f"runs: {results.path / 'runs'}")
+        return _code_of_runs(prepared.plan, results)
+    write_tables(results, confidence_percent=prepared.study.analysis.confidence_percent)
+    code = print_outcome(results)
+    say()
+    if stop_after is StopAfter.TABLES:
+        say(f"tables: {results.tables}")
+    else:
+        from brokerlab.report.report import write_report  # noqa: PLC0415 - loads the figures' library
+
+        say(f"report: {write_report(results)}")
+    return code
+
+
+def _code_of_runs(plan: Plan, results: StudyDirectory) -> ExitCode:
+    """From the verdicts of the runs alone; contracts are decided by the analysis."""
+    verdicts = [results.run(run.id).manifest()["verdict"]["value"] for run in plan.runs]
+    return ExitCode.VALID if all(verdict == "valid" for verdict in verdicts) else ExitCode.CHECK_FAILED
+
+
+@contextmanager
+def _told_when_interrupted(request: Request, plan: Plan, results: StudyDirectory) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        finished = sum(results.run(run.id).is_finished() for run in plan.runs)
+        raise StoppedError(
+            f"interrupted; {finished} of {len(plan.runs)} runs are finished",
+            hint=f"resume with: {request.resume_command()}",
+        ) from None

@@ -1,0 +1,79 @@
+"""From what the user typed to a study and its plan: a file or a preset, with --set and --only, on this machine."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from brokerlab.brokers.base import Broker, Found, Missing
+from brokerlab.brokers.registry import DRIVERS
+from brokerlab.errors import UserError
+from brokerlab.presets import preset_names, preset_path
+from brokerlab.study.facts import DriverFacts
+from brokerlab.study.file import missing_brokers, read_study
+from brokerlab.study.nearest import listed, nearest
+from brokerlab.study.plan import Plan, make_plan
+from brokerlab.study.values import Study
+
+StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study file, or the name of a preset.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Another value for a key of the study; may be repeated."),
+]
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="FACTOR=LEVEL", help="Only the cells with this level; may be repeated."),
+]
+ResultsArgument = Annotated[Path, typer.Argument(metavar="DIR", help="What `brokerlab run` wrote.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A study that can be run here, and its plan."""
+
+    study: Study
+    plan: Plan
+
+
+def prepare(argument: str, *, settings: Sequence[str], levels: Sequence[str]) -> Prepared:
+    """The study and its plan; every problem of the study is raised at once, and so is every missing broker."""
+    facts = {name: _facts(driver, driver.find()) for name, driver in DRIVERS.items()}
+    study = read_study(study_path(argument), settings=settings, drivers=facts)
+    return Prepared(study, make_plan(study, missing=missing_brokers(study, drivers=facts), keep=levels))
+
+
+def _facts(driver: Broker, found: Found | Missing) -> DriverFacts:
+    abilities = driver.abilities
+    return DriverFacts(
+        qos=tuple(int(qos) for qos in abilities.qos),
+        presets=abilities.presets,
+        options=abilities.options,
+        protocols=abilities.protocols,
+        reason_missing=f"{found.reason} ({found.hint})" if isinstance(found, Missing) else None,
+    )
+
+
+def study_path(argument: str) -> Path:
+    """The file that was meant: a file that exists, else a preset, else whatever looks like a file."""
+    path = Path(argument)
+    looks_like_file = path.suffix in (".yaml", ".yml") or len(path.parts) > 1
+    return path if path.is_file() or looks_like_file else known_preset(argument)
+
+
+def known_preset(name: str) -> Path:
+    """The file of a preset; an unknown one is refused with the nearest name."""
+    names = preset_names()
+    if name in names:
+        return preset_path(name)
+    close = nearest(name, names)
+    hint = f"did you mean {close}?" if close else f"presets are: {listed(names)}"
+    raise UserError(f"{name}: neither a file nor a preset", hint=hint)
+
+
+def needed_drivers(preset: str) -> list[str]:
+    """The drivers that a preset cannot do without."""
+    facts = {name: _facts(driver, Found("", "")) for name, driver in DRIVERS.items()}
+    study = read_study(preset_path(preset), settings=(), drivers=facts)
+    return [choice.driver for choice in study.system.brokers if not choice.optional]

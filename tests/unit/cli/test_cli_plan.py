@@ -1,0 +1,90 @@
+import json
+from pathlib import Path
+
+import pytest
+from cli_program import Program
+
+from brokerlab.brokers.amqtt import Amqtt
+from brokerlab.brokers.base import Missing
+from brokerlab.cli.plan import machine_notes
+from brokerlab.cli.studies import prepare
+from brokerlab.errors import UserError
+
+pytestmark = pytest.mark.unit
+
+
+def test_the_same_study_gives_the_same_plan_byte_for_byte(brokerlab: Program, study: Path) -> None:
+    first = brokerlab("plan", str(study), "--json", env={"PYTHONHASHSEED": "1"})
+    second = brokerlab("plan", str(study), "--json", env={"PYTHONHASHSEED": "2"})
+
+    assert first.returncode == 0
+    assert first.stdout == second.stdout
+    assert [run["id"] for run in json.loads(first.stdout)["runs"]]
+
+
+def test_another_seed_gives_another_plan(brokerlab: Program, study: Path) -> None:
+    first = json.loads(brokerlab("plan", str(study), "--json").stdout)
+    second = json.loads(brokerlab("plan", str(study), "--json", "--set", "deploy.seed=2").stdout)
+
+    assert [first["seed"], second["seed"]] == [1, 2]
+    assert {run["seed"] for run in first["runs"]}.isdisjoint(run["seed"] for run in second["runs"])
+
+
+def test_plan_for_people(brokerlab: Program, study: Path) -> None:
+    done = brokerlab("plan", str(study))
+
+    assert done.returncode == 0
+    assert "tiny: Does it run?" in done.stdout
+    assert "2 cells" in done.stdout
+    assert "2 runs" in done.stdout
+    assert "broker-embedded.qos-1/1" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert not set("─│┃━┏") & set(done.stdout)
+
+
+def test_only_leaves_cells_out(brokerlab: Program, study: Path) -> None:
+    done = brokerlab("plan", str(study), "--only", "qos=1", "--json")
+
+    assert [run["id"] for run in json.loads(done.stdout)["runs"]] == ["broker-embedded.qos-1/1"]
+
+
+def test_a_long_order_is_abridged(brokerlab: Program, study: Path) -> None:
+    done = brokerlab("plan", str(study), "--set", "deploy.repetitions=50")
+
+    assert "100 runs" in done.stdout
+    assert "and 88 more" in done.stdout
+
+
+def test_all_problems_of_a_study_come_at_once(brokerlab: Program, study: Path) -> None:
+    text = study.read_text(encoding="utf-8").replace("payload: 64 B", "paylod: 64 B").replace("0.5 s", "0.5 lightyears")
+    study.write_text(text, encoding="utf-8")
+    done = brokerlab("plan", str(study))
+
+    assert done.returncode == 64
+    assert 'tiny.yaml:7: scenario.workload.paylod: unknown key; did you mean "payload"?' in done.stderr
+    assert "lightyears" in done.stderr
+
+
+def test_a_broker_that_is_not_here_is_named_with_its_hint(monkeypatch: pytest.MonkeyPatch, study: Path) -> None:
+    monkeypatch.setattr(Amqtt, "find", _not_here)
+
+    with pytest.raises(UserError, match=r"embedded.*not here.*\(get it\)"):
+        prepare(str(study), settings=[], levels=[])
+
+
+def test_an_optional_broker_that_is_not_here_is_left_out_with_a_note(
+    monkeypatch: pytest.MonkeyPatch, study: Path
+) -> None:
+    text = study.read_text(encoding="utf-8")
+    brokers = "{embedded: {driver: amqtt, optional: true}, other: {driver: scripted}}"
+    text = text.replace("{embedded: {driver: amqtt}}", brokers).replace("[embedded]", "[embedded, other]")
+    study.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(Amqtt, "find", _not_here)
+    plan = prepare(str(study), settings=[], levels=[]).plan
+
+    assert {cell.broker.name for cell in plan.cells} == {"other"}
+    assert machine_notes(plan)[0] == "embedded is left out: not here (get it)"
+
+
+def _not_here(_self: Amqtt) -> Missing:
+    return Missing("not here", hint="get it")
