@@ -4,7 +4,8 @@ may_install() {
     [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null
 }
 
-# Installs packages without questions and without starting their services.
+# Installs packages without questions, without starting their services, and without upgrading one that is there:
+# what is installed on the user's machine is the user's business.
 # A package such as mosquitto would start its broker on the standard port: invoke-rc.d(8) asks
 # policy-rc.d first, and 101 is "forbidden". One that is there already is left as it is.
 install_packages() {
@@ -14,7 +15,7 @@ install_packages() {
         printf '#!/bin/sh\nexit 101\n' >"$policy"
         chmod 755 "$policy"
     fi
-    apt_get update && apt_get install --yes --no-install-recommends "$@" || code=$?
+    apt_get update && apt_get install --yes --no-upgrade --no-install-recommends "$@" || code=$?
     return $code
 }
 
