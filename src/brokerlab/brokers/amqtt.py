@@ -2,6 +2,7 @@
 
 Stock is amqtt's own default configuration: its plugins for logging, anonymous access and $SYS,
 and nothing but the address changed. It has one thread.
+What was published at QoS 0 it delivers at the QoS of the subscription, against MQTT 3.1.1 section 3.8.4.
 """
 
 import importlib.metadata

@@ -169,9 +169,13 @@ class BrokerProcess:
     def _kill(self, family: list[psutil.Process]) -> None:
         if self.is_alive():
             os.kill(self.pid, signal.SIGKILL)
-        for process in {*family, *self._family()}:
+        left_behind = {*family, *self._family()}
+        for process in left_behind:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
+        deadline = time.monotonic() + STOP_DEADLINE_S
+        while any(map(_runs, left_behind)) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
 
     def _collect(self, popen: "subprocess.Popen[bytes]") -> None:
         try:
@@ -211,6 +215,14 @@ def _children(pid: int) -> list[int]:
         ]
     except (OSError, psutil.NoSuchProcess):
         return []  # it ended meanwhile, and what it had started is found by its session
+
+
+def _runs(process: psutil.Process) -> bool:
+    """Whether it still runs; one that ended but that its new parent has not collected yet does not."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _session_members(session: int) -> Iterator[int]:

@@ -4,6 +4,7 @@ Stock is what `python -m iotcore` does without a configuration file: 10,000 conn
 up to 20,480 bytes, 100 messages in flight. The one change beside the address is the log level:
 below CRITICAL it logs a line for every packet, which costs it more than half of its speed.
 It has a fixed number of threads: one that routes and one for each listener.
+What was published at QoS 0 it delivers at the QoS of the subscription, against MQTT 3.1.1 section 3.8.4.
 """
 
 import importlib.metadata

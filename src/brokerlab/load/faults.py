@@ -83,13 +83,13 @@ def _delays(key: str, value: object) -> Mapping[int, float]:
 def _swaps(key: str, value: object) -> tuple[tuple[int, int], ...]:
     if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
         raise UserError(f"{key}: {value!r} is not a list of pairs of arrival numbers")
-    pairs = sorted((_number(key, first), _number(key, second)) for first, second in map(sorted, value))
+    pairs = sorted(sorted(_number(key, number) for number in pair) for pair in value)
     last = 0
     for first, second in pairs:
         if first == second or first <= last:
             raise UserError(f"{key}: [{first}, {second}] is no pair of its own; pairs may not overlap")
         last = second
-    return tuple(pairs)
+    return tuple((first, second) for first, second in pairs)
 
 
 def _qos(key: str, value: object) -> int:

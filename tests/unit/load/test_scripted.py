@@ -1,0 +1,219 @@
+"""The scripted broker as a program: correct without a script, and with one exactly as wrong as it says."""
+
+import socket
+import time
+
+import paho.mqtt.client as paho
+import pytest
+
+from brokerlab.brokers.port import free_port
+from brokerlab.brokers.process import BrokerProcess
+from brokerlab.brokers.registry import driver
+from brokerlab.errors import RunError, UserError
+from brokerlab.lab.proof import prove_ready
+from brokerlab.load.client import Client
+from brokerlab.load.faults import script_from_json
+from brokerlab.load.packets import ConnAck, Connect, Publish, PubRec
+from brokerlab.load.parser import Parser
+from brokerlab.study.values import BrokerChoice
+
+pytestmark = pytest.mark.unit
+HOST = "127.0.0.1"
+DELAY_S = 0.3
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts a scripted broker with these faults, proves it ready and returns its port."""
+    started = []
+
+    def start_with(**faults):
+        folder, port = tmp_path / str(len(started)), free_port(HOST)
+        node = driver("scripted").node(
+            BrokerChoice("scripted", "scripted", options=faults), folder=folder, host=HOST, port=port
+        )
+        process = BrokerProcess(node, folder=folder)
+        started.append(process)
+        process.start()
+        prove_ready(process, HOST, port)
+        return port
+
+    yield start_with
+    for process in started:
+        process.stop()
+
+
+def pass_through(port, *, qos, count=20, subscribe="load/#"):
+    """What a subscriber gets of messages 1 to `count`, and when each came after the first publication."""
+    with Client(HOST, port) as subscriber, Client(HOST, port) as publisher:
+        subscriber.subscribe(subscribe, qos)
+        began = time.monotonic()
+        for number in range(1, count + 1):
+            publisher.publish("load/0", str(number).encode(), qos=qos)
+        received = []
+        while (message := subscriber.receive(timeout_s=DELAY_S + 0.2)) is not None:
+            received.append((message, time.monotonic() - began))
+    return received
+
+
+def numbers(received):
+    return [int(message.payload) for message, _ in received]
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_without_faults_everything_arrives_once_and_in_order(start, qos):
+    received = pass_through(start(), qos=qos)
+
+    assert numbers(received) == list(range(1, 21))
+    assert {(message.qos, message.dup) for message, _ in received} == {(qos, False)}
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_faults_together_are_exactly_those_of_the_script(start, qos):
+    port = start(drop=[7], duplicate=[11], delay_ms={"13": DELAY_S * 1e3}, swap=[[17, 18]])
+
+    received = pass_through(port, qos=qos)
+
+    in_time = [number for number in numbers(received) if number != 13]
+    assert in_time == [1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 11, 12, 14, 15, 16, 18, 17, 19, 20]
+    (delayed_s,) = (at_s for message, at_s in received if message.payload == b"13")
+    assert delayed_s >= DELAY_S
+    assert {message.qos for message, _ in received} == {qos}
+
+
+@pytest.mark.parametrize("dup_flag", [True, False])
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_duplicate_carries_dup_where_the_script_and_mqtt_allow_it(start, qos, dup_flag):
+    received = pass_through(start(duplicate=[2], dup_flag=dup_flag), qos=qos, count=3)
+
+    assert numbers(received) == [1, 2, 2, 3]
+    first, second = (message for message, _ in received if message.payload == b"2")
+    assert (first.dup, second.dup) == (False, dup_flag and qos > 0)
+    assert (first.packet_id == second.packet_id) == (qos == 0 or (qos == 1 and dup_flag))
+
+
+def test_swap_holds_back_what_lies_between(start):
+    assert numbers(pass_through(start(swap=[[2, 5]]), qos=1, count=6)) == [1, 5, 3, 4, 2, 6]
+
+
+@pytest.mark.parametrize(("asked", "at_most", "granted"), [(2, 1, 1), (2, 0, 0), (1, 2, 1)])
+def test_grants_and_delivers_no_more_than_the_script_allows(start, asked, at_most, granted):
+    port = start(grant_qos=at_most)
+    with Client(HOST, port) as client:
+        assert client.subscribe("load/#", asked) == granted
+        client.publish("load/0", qos=2)
+
+        assert client.receive(timeout_s=2).qos == granted
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_unacknowledged_is_delivered_but_its_publisher_waits_in_vain(start, qos):
+    port = start(unacknowledged=[1])
+    with Client(HOST, port) as subscriber, Client(HOST, port) as publisher:
+        subscriber.subscribe("load/#", qos)
+        with pytest.raises(RunError, match=f"sent no {'PUBACK' if qos == 1 else 'PUBREC'} in 0.3 s"):
+            publisher.publish("load/0", b"1", qos=qos, timeout_s=0.3)
+
+        assert subscriber.receive(timeout_s=2).payload == b"1"
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_reject_closes_the_publisher_and_delivers_nothing(start, qos):
+    port = start(reject=[1])
+    with Client(HOST, port) as subscriber, Client(HOST, port) as publisher:
+        subscriber.subscribe("load/#", qos)
+        with pytest.raises(RunError, match="closed the connection"):
+            publisher.publish("load/0", qos=qos)
+
+        assert subscriber.receive(timeout_s=0.3) is None
+
+
+def test_qos_2_sent_again_before_its_release_is_one_message(start):
+    port = start()
+    message = Publish("load/0", b"1", 2, 7)
+    with Client(HOST, port) as subscriber, socket.create_connection((HOST, port), timeout=5) as raw:
+        subscriber.subscribe("load/#", 2)
+        raw.sendall(Connect("raw").encode() + message.encode() * 2)
+        parser, answers = Parser(), []
+        while len(answers) < 3:
+            answers += parser.feed(raw.recv(4096))
+
+        assert answers == [ConnAck(), PubRec(7), PubRec(7)]
+        assert subscriber.receive(timeout_s=2).payload == b"1"
+        assert subscriber.receive(timeout_s=0.3) is None
+
+
+def test_second_client_of_a_name_ends_the_first(start):
+    port = start()
+    with Client(HOST, port, client_id="same") as first, Client(HOST, port, client_id="same") as second:
+        with pytest.raises(RunError, match="closed the connection"):
+            first.receive(timeout_s=2)
+        second.subscribe("load/0", 1)
+        second.publish("load/0", b"still here", qos=1)
+
+        assert second.receive(timeout_s=2).payload == b"still here"
+
+
+def test_malformed_bytes_close_the_connection(start):
+    with socket.create_connection((HOST, start()), timeout=5) as raw:
+        raw.sendall(b"\xf0\x00")
+
+        assert raw.recv(1) == b""
+
+
+def test_publish_before_connect_closes_the_connection(start):
+    with socket.create_connection((HOST, start()), timeout=5) as raw:
+        raw.sendall(Publish("a").encode())
+
+        assert raw.recv(1) == b""
+
+
+def test_filter_that_is_none_is_refused(start):
+    with Client(HOST, start()) as client, pytest.raises(RunError, match="refused the subscription"):
+        client.subscribe("a/#/b", 0)
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_a_foreign_client_gets_everything_through_it(start, qos):
+    """paho knows nothing of our packets: what it sends and takes is MQTT."""
+    port, received = start(), []
+    client = paho.Client(paho.CallbackAPIVersion.VERSION2, client_id=f"paho-{qos}")
+    client.on_message = lambda _client, _data, message: received.append((message.qos, message.payload))
+    client.on_connect = lambda *_: client.subscribe("load/+", qos)
+    client.on_subscribe = lambda *_: [client.publish("load/1", str(number), qos=qos) for number in range(20)]
+    client.connect(HOST, port)
+    deadline = time.monotonic() + 5
+    while len(received) < 20 and time.monotonic() < deadline:
+        client.loop(0.05)
+    client.disconnect()
+
+    assert received == [(qos, str(number).encode()) for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("faults", "reason"),
+    [
+        ({"dorp": [1]}, "dorp: no such fault; did you mean drop"),
+        ({"drop": 7}, "drop: 7 is not a list"),
+        ({"drop": [0]}, "0 is not an arrival number"),
+        ({"duplicate": [True]}, "True is not an arrival number"),
+        ({"dup_flag": 1}, "neither true nor false"),
+        ({"delay_ms": [13]}, "does not map"),
+        ({"delay_ms": {"13": -1}}, "-1 is not a number of milliseconds"),
+        ({"delay_ms": {"x": 1}}, "'x' is not an arrival number"),
+        ({"swap": [[1, 2, 3]]}, "not a list of pairs"),
+        ({"swap": [[1, 3], [2, 4]]}, "may not overlap"),
+        ({"swap": [[2, 2]]}, "no pair"),
+        ({"swap": [["a", 2]]}, "'a' is not an arrival number"),
+        ({"grant_qos": 3}, "3 is not a QoS"),
+        ({"grant_qos": True}, "True is not a QoS"),
+    ],
+)
+def test_script_with_a_mistake_is_refused(faults, reason):
+    with pytest.raises(UserError, match=reason):
+        script_from_json(faults)
+
+
+def test_broker_with_a_mistake_in_its_script_says_so_and_is_gone(start):
+    with pytest.raises(RunError, match="drop: 7 is not a list"):
+        start(drop=7)
