@@ -1,0 +1,40 @@
+import pytest
+
+from brokerlab.load.spec import Progress
+from brokerlab.load.window import PATIENCE_NS, Window
+
+pytestmark = pytest.mark.unit
+
+PUBLISHED, DELIVERED = 0, 1
+
+
+def make(counts, *, size=10, fan_out=1.0):
+    return Window(size, fan_out=fan_out, counts=counts, progress=Progress((PUBLISHED,), (DELIVERED,)))
+
+
+def test_room_is_the_window_less_what_is_outstanding():
+    assert make([7, 3]).room(0) == 6
+
+
+def test_with_fan_out_a_message_is_outstanding_until_all_copies_arrived():
+    assert make([7, 9], fan_out=3.0).room(0) == 6
+
+
+def test_a_full_window_that_hears_nothing_is_written_off_and_counted():
+    counts = [10, 0]
+    window = make(counts)
+
+    assert window.room(1) == 0
+    assert window.room(1 + PATIENCE_NS) == 0
+    assert window.room(2 + PATIENCE_NS) == 10
+    assert window.written_off == 10
+
+
+def test_progress_keeps_a_full_window_waiting():
+    counts = [10, 0]
+    window = make(counts)
+    window.room(1)
+    counts[:] = [11, 1]
+
+    assert window.room(2 + PATIENCE_NS) == 0
+    assert window.written_off == 0

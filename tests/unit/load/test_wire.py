@@ -1,0 +1,187 @@
+"""The compiled walks say what the plain parser says, whatever the stream and wherever it is cut."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brokerlab.load import wire
+from brokerlab.load.packets import PingResp, PubAck, PubComp, Publish, PubRec, PubRel
+from brokerlab.load.parser import Parser
+
+pytestmark = pytest.mark.unit
+
+
+def identity(publisher: int, seq: int, intended_ns: int) -> bytes:
+    return intended_ns.to_bytes(8, "little", signed=True) + publisher.to_bytes(4, "little") + seq.to_bytes(4, "little")
+
+
+def publish(draw_qos: int, packet_id: int, topic: str, payload: bytes, *, dup: bool, retain: bool) -> Publish:
+    return Publish(topic, payload, draw_qos, packet_id if draw_qos else None, dup and draw_qos > 0, retain)
+
+
+PUBLISHES = st.builds(
+    publish,
+    st.sampled_from([0, 1, 2]),
+    st.integers(1, 65_535),
+    st.sampled_from(["a", "plant/1", "long/" + "x" * 150]),
+    st.one_of(
+        st.binary(max_size=40),
+        st.builds(identity, st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**62)),
+        st.builds(lambda size: bytes(range(16)) + bytes(size), st.integers(0, 400)),
+    ),
+    dup=st.booleans(),
+    retain=st.booleans(),
+)
+SUBSCRIBER_STREAM = st.lists(st.one_of(PUBLISHES, st.builds(PubRel, st.integers(1, 65_535))), max_size=30)
+
+
+def octets(stream: bytes):
+    """A writable array, as the workers' buffers are."""
+    return np.frombuffer(bytearray(stream), dtype=np.uint8)
+
+
+def reference_rows(packets: list[object]) -> tuple[list[tuple[int, ...]], bytes]:
+    """Rows and acknowledgements by the plain rules of MQTT 3.1.1 sections 4.3.1 to 4.3.3."""
+    rows, acks, held = [], b"", set()
+    for packet in packets:
+        if isinstance(packet, PubRel):
+            held.discard(packet.packet_id)
+            acks += PubComp(packet.packet_id).encode()
+            continue
+        assert isinstance(packet, Publish)
+        if packet.qos == 1:
+            acks += PubAck(packet.packet_id or 0).encode()
+        if packet.qos == 2:
+            acks += PubRec(packet.packet_id or 0).encode()
+            if packet.packet_id in held:
+                continue
+            held.add(packet.packet_id)
+        body = packet.payload
+        known = len(body) >= wire.IDENTITY_BYTES
+        rows.append(
+            (
+                int.from_bytes(body[8:12], "little") if known else -1,
+                int.from_bytes(body[12:16], "little") if known else -1,
+                int.from_bytes(body[:8], "little", signed=True) if known else 0,
+                len(body),
+                packet.encode()[0],
+            )
+        )
+    return rows, acks
+
+
+def walk_in_pieces(stream: bytes, cuts: list[int], *, row_room: int = 7, ack_room: int = 12):
+    """Feeds the stream cut at the given places, with outputs so small that the walk must stop and go on."""
+    held = np.zeros(65_536, dtype=np.uint8)
+    rows, acks, rest = [], b"", b""
+    for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        buffer = octets(rest + stream[begin:end])
+        at, why = 0, wire.FULL
+        while why == wire.FULL:
+            out_rows, out_acks = np.zeros((row_room, 5), dtype=np.int64), np.zeros(ack_room, dtype=np.uint8)
+            at, row, used, _, why = wire.walk_deliveries(buffer, buffer.size, at, out_rows, 0, held, out_acks)
+            rows += [tuple(each) for each in out_rows[:row].tolist()]
+            acks += out_acks[:used].tobytes()
+        assert why == wire.NEED_MORE
+        rest = buffer[at:].tobytes()
+    assert rest == b""
+    return rows, acks
+
+
+@settings(max_examples=200, deadline=None)
+@given(SUBSCRIBER_STREAM, st.data())
+def test_deliveries_equal_the_plain_parser_wherever_the_stream_is_cut(packets, data):
+    stream = b"".join(packet.encode() for packet in packets)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
+
+    rows, acks = walk_in_pieces(stream, cuts)
+
+    assert (rows, acks) == reference_rows(Parser().feed(stream))
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.integers(0, 200_000),
+    st.integers(1, 40),
+    st.sampled_from([0, 1, 2]),
+    st.integers(16, 300),
+    st.integers(0, 2**32 - 1),
+)
+def test_built_publishes_are_what_the_plain_parser_reads(first_seq, count, qos, payload_bytes, publisher):
+    template, id_at, payload_at = wire.publish_template(
+        "plant/7", payload_bytes=payload_bytes, qos=qos, retain=False, filler=b"f" * payload_bytes
+    )
+    intended = np.arange(count, dtype=np.int64) * 1_000 + 10**15
+    out = np.zeros(template.size * count, dtype=np.uint8)
+
+    used = wire.build_publishes(template, id_at, payload_at, publisher, first_seq, intended, out)
+
+    packets = Parser().feed(out[:used].tobytes())
+    assert [packet.payload for packet in packets] == [
+        identity(publisher, first_seq + i, int(intended[i])) + b"f" * (payload_bytes - 16) for i in range(count)
+    ]
+    assert [packet.packet_id for packet in packets] == [
+        wire.packet_id(first_seq + i) if qos else None for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize("answer", [PubAck, PubComp])
+def test_acknowledgements_out_of_order_across_the_wrap_of_identifiers(answer):
+    oldest, following = 65_530, 65_540
+    acked = np.zeros(16, dtype=np.int64)
+    seen, out = np.zeros(4, dtype=np.int64), np.zeros(64, dtype=np.uint8)
+    order = [65_531, 65_530, 65_539, 65_536]
+    stream = octets(b"".join(answer(wire.packet_id(seq)).encode() for seq in order))
+
+    at, oldest, count, used, why = wire.walk_acknowledgements(
+        stream, stream.size, 0, oldest, following, acked, 99, out, seen
+    )
+
+    assert (at, oldest, count, used, why) == (stream.size, 65_532, 4, 0, wire.NEED_MORE)
+    assert [seq for seq in range(65_530, 65_540) if acked[seq & 15]] == sorted(order)
+
+
+def test_pubrec_is_answered_with_pubrel_and_is_no_acknowledgement_yet():
+    acked = np.zeros(16, dtype=np.int64)
+    seen, out = np.zeros(4, dtype=np.int64), np.zeros(64, dtype=np.uint8)
+    stream = octets(PubRec(1).encode() + PubRec(2).encode())
+
+    _, oldest, count, used, _ = wire.walk_acknowledgements(stream, stream.size, 0, 0, 2, acked, 99, out, seen)
+
+    assert (oldest, count) == (0, 0)
+    assert out[:used].tobytes() == PubRel(1).encode() + PubRel(2).encode()
+
+
+def test_an_acknowledgement_that_nobody_waits_for_is_counted_not_believed():
+    acked = np.zeros(16, dtype=np.int64)
+    seen, out = np.zeros(4, dtype=np.int64), np.zeros(64, dtype=np.uint8)
+    stream = octets(PubAck(9).encode() + PubAck(1).encode() * 2)
+
+    _, oldest, count, _, _ = wire.walk_acknowledgements(stream, stream.size, 0, 0, 2, acked, 99, out, seen)
+
+    assert (oldest, count) == (1, 1)
+    assert seen.tolist() == [3, 0, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("stream", "why"),
+    [
+        (PingResp().encode(), wire.OTHER),
+        (b"\x36\x04\x00\x01a\x00", wire.MALFORMED),  # QoS 3
+        (b"\x30\xff\xff\xff\xff\x01", wire.MALFORMED),  # a length of five bytes
+        (b"\x30\x03\x00\x09a", wire.MALFORMED),  # a topic longer than its packet
+        (b"\x32\x03\x00\x01a", wire.MALFORMED),  # QoS 1 without an identifier
+        (b"\x30", wire.NEED_MORE),
+        (b"\x30\x80", wire.NEED_MORE),
+    ],
+)
+def test_a_walk_stops_where_it_cannot_go_on(stream, why):
+    buffer = octets(stream)
+    rows, acks = np.zeros((4, 5), dtype=np.int64), np.zeros(64, dtype=np.uint8)
+
+    at, row, _, _, stopped = wire.walk_deliveries(
+        buffer, buffer.size, 0, rows, 0, np.zeros(65_536, dtype=np.uint8), acks
+    )
+
+    assert (at, row, stopped) == (0, 0, why)
