@@ -70,8 +70,9 @@ class BrokerProcess:
         """
         if self._popen is None or self._popen.returncode is not None:
             return
-        family = self._family()
+        family: list[psutil.Process] = []
         try:
+            family = self._family()
             if self.is_alive():
                 os.kill(self.pid, signal.SIGTERM)
                 self._wait_for_exit(STOP_DEADLINE_S)
