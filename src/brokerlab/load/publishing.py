@@ -12,7 +12,7 @@ from brokerlab.load import connection, schedule
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.lag import Lag
 from brokerlab.load.publisher import Publisher
-from brokerlab.load.role import Connections, Say
+from brokerlab.load.role import GATHER_S, Connections, Say
 from brokerlab.load.rows import PublicationRows
 from brokerlab.load.spec import Connect, Drain, Go, Progress, Sent, Settled, Stopped, Subscribed, WorkerSpec
 from brokerlab.load.window import Window
@@ -24,7 +24,7 @@ from brokerlab.study.values import Arrivals
 # Waking for every message costs some 20 µs of CPU; beyond 10,000 wakes a second messages leave in small groups,
 # and the delay is part of the schedule lag that is measured.
 _SHORTEST_SLEEP_NS = 100_000
-_WINDOW_PAUSE_NS = 500_000
+_WINDOW_PAUSE_NS = 1_000_000
 _BUFFER_BYTES = 1 << 18
 
 
@@ -52,7 +52,9 @@ class Publishing:
         self._view = np.frombuffer(self._buffer, dtype=np.uint8)
         self._releases = np.empty(_BUFFER_BYTES, dtype=np.uint8)
         self._window: Window | None = None
+        self.gather_s = 0.0
         if spec.schedule.arrivals is Arrivals.SATURATE:
+            self.gather_s = GATHER_S
             self._window = Window(spec.schedule.window, fan_out=spec.fan_out, counts=counts, progress=progress)
 
     # -- what the lab asks for ------------------------------------------------------------------------------------

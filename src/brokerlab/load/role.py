@@ -8,12 +8,17 @@ from typing import Protocol
 from brokerlab.load.connection import KEEP_ALIVE_S, SessionLog
 from brokerlab.load.spec import Client, Connect, Drain, Go, Sent, Settled, Stopped, Subscribed
 
+# Under saturation: one read or write for many messages instead of one for each.
+GATHER_S = 0.001
+
 Report = Sent | Settled
 Say = Callable[[Report], None]
 
 
 class Role(Protocol):
     """A worker's job; the loop calls `tick` whenever it wakes and `ready` for each of the role's sockets."""
+
+    gather_s: float  # how long the loop lets the kernel gather before it looks at the sockets again
 
     def connect(self, order: Connect) -> None: ...
 

@@ -10,7 +10,7 @@ import numpy as np
 from brokerlab.load import arrival, connection, wire
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.outbox import Outbox
-from brokerlab.load.role import Connections, Say
+from brokerlab.load.role import GATHER_S, Connections, Say
 from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.spec import Client, Connect, Drain, Go, Progress, Settled, Stopped, Subscribed, WorkerSpec
 from brokerlab.record.directory import RunDirectory
@@ -21,9 +21,6 @@ from brokerlab.study.values import Arrivals
 _BUFFER_BYTES = 1 << 20
 _RECEIVE_BUFFER_BYTES = 4 << 20
 _QUIET_NS = 250_000_000  # after the last expected message: time for duplicates to show up
-# Under saturation at QoS 0 the kernel collects for this long: one read for many messages. Not above QoS 0,
-# where a broker's window of a few messages in flight would wait for our acknowledgements.
-_GATHER_S = 0.001
 _CHECK_NS = 50_000_000
 
 
@@ -55,7 +52,8 @@ class Subscribing:
         self._is_settled = False
         self._retransmissions = 0
         self._cpu_ns = self._wall_ns = 0
-        self._gathers = spec.schedule.arrivals is Arrivals.SATURATE and spec.qos == 0
+        # Not above QoS 0, where a broker's window of a few messages in flight would wait for our acknowledgements.
+        self.gather_s = GATHER_S if spec.schedule.arrivals is Arrivals.SATURATE and spec.qos == 0 else 0.0
         self._resize(_BUFFER_BYTES)
         self._acks = np.empty(_BUFFER_BYTES, dtype=np.uint8)
 
@@ -118,8 +116,6 @@ class Subscribing:
         subscriber = self._open[fd]
         try:
             if event & ~select.EPOLLOUT:
-                if self._gathers:
-                    time.sleep(_GATHER_S)
                 self._read(subscriber)
         except BlockingIOError:
             return  # nothing to read after all: epoll may wake for less (epoll(7))

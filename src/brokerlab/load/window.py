@@ -13,6 +13,10 @@ from brokerlab.load.spec import Progress
 # a single delivery the window stops waiting for what is outstanding, and says how much that was.
 PATIENCE_NS = 1_000_000_000
 
+# Room is given out in portions of at least this share of the window: blocks of many messages cost less than many
+# blocks, and the broker still has three quarters of the window to work on.
+PORTION = 0.25
+
 
 class Window:
     """How many more messages may be published now."""
@@ -34,7 +38,8 @@ class Window:
             self.written_off += outstanding
             self._last_change_ns = now
             outstanding = 0
-        return max(0, self._size - outstanding)
+        room = max(0, self._size - outstanding)
+        return room if room >= self._size * PORTION else 0
 
     def _outstanding(self, delivered: int) -> int:
         published = sum(self._counts[place] for place in self._progress.published)

@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import sys
+import time
 import traceback
 from collections.abc import MutableSequence
 from multiprocessing.connection import Connection
@@ -74,6 +75,8 @@ def _loop(role: Role, pipe: Connection, epoll: select.epoll, alarm: Alarm) -> No
         wake_ns = role.tick(now_ns())
         if wake_ns is not None:
             alarm.set(wake_ns)
+        if role.gather_s:
+            time.sleep(role.gather_s)
         for fd, event in epoll.poll(_LONGEST_SLEEP_S):
             if fd == alarm.fd:
                 alarm.clear()

@@ -16,6 +16,11 @@ def test_room_is_the_window_less_what_is_outstanding():
     assert make([7, 3]).room(0) == 6
 
 
+def test_little_room_is_kept_until_it_is_worth_a_block():
+    assert make([10, 2]).room(0) == 0
+    assert make([10, 3]).room(0) == 3
+
+
 def test_with_fan_out_a_message_is_outstanding_until_all_copies_arrived():
     assert make([7, 9], fan_out=3.0).room(0) == 6
 
