@@ -1,0 +1,79 @@
+"""The metrics of table `cells` in words, and which direction is better.
+
+Metric      a name of the table, such as latency.p99
+Estimate    what the table says of one metric of one cell: mean over valid runs, and its interval
+"""
+
+from dataclasses import dataclass
+
+from brokerlab.report.numbers import NOT_KNOWN, decimals, fixed
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    name: str
+    label: str
+    larger_is_better: bool = False
+
+    @property
+    def superlative(self) -> str:
+        return "highest" if self.larger_is_better else "lowest"
+
+
+_KNOWN = (
+    Metric("latency.mean", "mean latency"),
+    Metric("latency.p50", "median latency"),
+    Metric("latency.p95", "p95 latency"),
+    Metric("latency.p99", "p99 latency"),
+    Metric("latency.p99_9", "p99.9 latency"),
+    Metric("latency.max", "largest latency"),
+    Metric("delivery.failure_percent", "share of lost messages"),
+    Metric("delivery.duplicated", "number of duplicates"),
+    Metric("throughput.published_per_s", "publishing rate", larger_is_better=True),
+    Metric("throughput.delivered_per_s", "delivery rate", larger_is_better=True),
+    Metric("resources.broker_cpu_percent", "CPU use of the broker"),
+    Metric("resources.broker_rss_max_mib", "memory of the broker"),
+    Metric("resources.cpu_us_per_delivery", "CPU time per delivery"),
+)
+METRICS = {metric.name: metric for metric in _KNOWN}
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Mean of the valid runs of a cell; the interval is unknown below two runs."""
+
+    metric: Metric
+    unit: str
+    n: int
+    mean: float
+    low: float | None
+    high: float | None
+
+    def overlaps(self, other: "Estimate") -> bool:
+        """Whether these runs do not tell the two apart; without intervals nothing is told apart."""
+        if self.low is None or self.high is None or other.low is None or other.high is None:
+            return True
+        return self.low <= other.high and other.low <= self.high
+
+    @property
+    def places(self) -> int:
+        """Decimals of the mean: three significant digits, and more where the interval is narrower than that."""
+        usual = decimals(self.mean)
+        if self.low is None or self.high is None or self.high == self.low:
+            return usual
+        needed = decimals((self.high - self.low) / 2, digits=1)
+        return max(usual, min(needed, decimals(self.mean, digits=5)))
+
+    @property
+    def mean_text(self) -> str:
+        return fixed(self.mean, self.places)
+
+    @property
+    def interval_text(self) -> str:
+        if self.low is None or self.high is None:
+            return NOT_KNOWN
+        return f"{fixed(self.low, self.places)} – {fixed(self.high, self.places)}"
+
+
+def best_first(estimates: list[Estimate]) -> list[Estimate]:
+    return sorted(estimates, key=lambda e: -e.mean if e.metric.larger_is_better else e.mean)

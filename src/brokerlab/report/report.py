@@ -1,0 +1,95 @@
+"""Writes report.html: one file with style, charts and scripts inside, which asks no network for anything."""
+
+import json
+from pathlib import Path
+
+import vl_convert
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+
+from brokerlab.record.directory import StudyDirectory
+from brokerlab.report import ledger, machine, overview, validity
+from brokerlab.report.answer import answer
+from brokerlab.report.cells import Group, groups
+from brokerlab.report.charts import Figure, figures
+from brokerlab.report.numbers import brief
+from brokerlab.report.results import Results, read_results
+
+_FOLDER = Path(__file__).parent
+
+
+def write_report(results: StudyDirectory, *, output: Path | None = None) -> Path:
+    """Writes the report of these results, to <out>/report.html unless told otherwise; its path."""
+    path = output or results.report
+    page = render(read_results(results))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(page, encoding="utf-8")
+    beside.replace(path)
+    return path
+
+
+def render(results: Results) -> str:
+    """The page as text."""
+    compared = groups(results)
+    drawn = figures(results, compared)
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=select_autoescape(default=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html").render(
+        study=results.study,
+        figures=drawn,
+        style=_own_file("style.css"),
+        scripts=_scripts(drawn),
+        **_content(results, compared),
+    )
+
+
+def _content(results: Results, compared: list[Group]) -> dict[str, object]:
+    """Everything that the page says, in its order."""
+    return {
+        "answer": answer(results, compared),
+        "facts": overview.facts(results),
+        "confidence": brief(results.confidence_percent),
+        "overview": overview.overview(results, compared),
+        "ledger": ledger.ledger(results, compared),
+        "ledger_summary": ledger.ledger_summary(results),
+        "counters": ledger.counters(results),
+        "counters_summary": ledger.counters_summary(results),
+        "not_counted": validity.runs_not_counted(results),
+        "counted": validity.runs_counted(results),
+        "guards": validity.guards_text(results),
+        "meter": validity.meter(results, compared),
+        "threats": validity.threats(results, compared),
+        "machine": machine.machine(results),
+        "brokers": machine.brokers(results),
+        "commands": machine.reproduce(results),
+        "unreadable": results.unreadable,
+    }
+
+
+def _scripts(drawn: list[Figure]) -> list[Markup]:
+    """Vega with all it needs, and what draws the charts; nothing where there is nothing to draw."""
+    if not drawn:
+        return []
+    specs = {figure.name: figure.spec for figure in drawn}
+    return [
+        _inside_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),
+        # A study may hold any text: no "<" of it may end the script that carries it.
+        Markup("const chartSpecs = " + json.dumps(specs).replace("<", "\\u003c") + ";"),  # noqa: S704
+        _own_file("charts.js"),
+    ]
+
+
+def _inside_script(script: str) -> Markup:
+    if "</script" in script.lower():
+        raise ValueError("a script that holds </script cannot be put into a page")
+    return Markup(script)  # noqa: S704 - the library's own text
+
+
+def _own_file(name: str) -> Markup:
+    return Markup((_FOLDER / name).read_text(encoding="utf-8"))  # noqa: S704 - our own text
