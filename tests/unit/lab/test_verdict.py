@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+
+from brokerlab.lab.verdict import COLLAPSED, INVALID, VALID, collapse_reasons, guard_reasons, judge, read_meter
+from brokerlab.load.spec import Stopped
+from brokerlab.stats.histogram import bucket_index
+from brokerlab.study.values import Guards
+
+pytestmark = pytest.mark.unit
+
+
+def stopped(**facts):
+    return Stopped(**({"messages": 100, "cpu_ns": 200_000_000, "wall_ns": 1_000_000_000} | facts))
+
+
+def lag(*lags_ns):
+    buckets, counts = np.unique(bucket_index(np.array(lags_ns, dtype=np.int64)), return_counts=True)
+    return {"lag_buckets": tuple(zip(buckets.tolist(), counts.tolist(), strict=True)), "lag_max_ns": max(lags_ns)}
+
+
+def test_an_idle_generator_on_time_breaks_no_guard():
+    meter = read_meter({"publishers/0": stopped(**lag(*[100_000] * 99, 900_000))})
+
+    assert guard_reasons(meter, Guards()) == []
+    assert meter.cpu_percent == {"publishers/0": 20.0}
+    assert meter.lag_max_ms == 0.9
+
+
+def test_a_busy_worker_is_named_with_its_share():
+    meter = read_meter({"publishers/0": stopped(), "subscribers/0": stopped(cpu_ns=710_000_000)})
+
+    assert guard_reasons(meter, Guards()) == ["generator CPU of subscribers/0: 71 % is above 70 %"]
+
+
+def test_lag_of_two_workers_is_merged_before_its_quantile_is_taken():
+    late, punctual = stopped(**lag(*[9_000_000] * 2)), stopped(**lag(*[1_000] * 98))
+    meter = read_meter({"publishers/0": late, "publishers/1": punctual})
+
+    assert meter.lag_p99_ms == pytest.approx(9, rel=0.01)
+    assert "schedule lag p99" in guard_reasons(meter, Guards())[0]
+
+
+def test_messages_that_were_never_handed_over_make_a_run_invalid():
+    meter = read_meter({"publishers/0": stopped(unsent=3)})
+
+    assert guard_reasons(meter, Guards()) == ["3 messages that were due were not handed over before the end of drain"]
+
+
+def test_closed_connections_and_refused_subscriptions_are_a_collapse():
+    closed = {"publishers/0": stopped(closed_by_broker=("bl1p0: reset", "bl1p1: reset"))}
+
+    reasons = collapse_reasons(closed, {0: 1, 1: 128})
+
+    assert reasons == [
+        "the broker ended 2 connections; the first: bl1p0: reset",
+        "the broker refused the subscriptions of 1 subscribers",
+    ]
+
+
+def test_a_collapse_outweighs_a_broken_guard():
+    assert judge([], []).value == VALID
+    assert judge([], ["late"]).value == INVALID
+    assert judge(["dead"], ["late"]).reasons == ("dead", "late")
+    assert judge(["dead"], ["late"]).value == COLLAPSED

@@ -1,0 +1,140 @@
+"""A publisher over a real socket pair: what it hands over, when it says so, what it records."""
+
+import socket
+
+import numpy as np
+import pytest
+
+from brokerlab.load.outbox import Outbox
+from brokerlab.load.packets import PubAck, PubComp, PubRec, PubRel
+from brokerlab.load.parser import Parser
+from brokerlab.load.publisher import Publisher
+from brokerlab.load.spec import Client
+
+pytestmark = pytest.mark.unit
+
+
+class Rows:
+    def __init__(self):
+        self.seen = []
+
+    def add(self, publisher, first_seq, intended_ns, sent_ns, acked_ns):
+        self.seen += zip(range(first_seq, first_seq + intended_ns.size), sent_ns > 0, acked_ns > 0, strict=True)
+
+
+@pytest.fixture
+def wires():
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    theirs.settimeout(2)
+    with ours, theirs:
+        yield ours, theirs
+
+
+def make(sock, *, qos, rows=None):
+    return Publisher(Client(5, "p5", "t/5"), sock, qos=qos, payload_bytes=32, seed=1, rows=rows or Rows())
+
+
+def answer(publisher, theirs, *packets):
+    buffer = bytearray(4096)
+    theirs.sendall(b"".join(packet.encode() for packet in packets))
+    publisher.read(buffer, np.frombuffer(buffer, dtype=np.uint8), np.empty(4096, dtype=np.uint8))
+
+
+def test_only_what_is_due_is_sent_and_each_message_once(wires):
+    ours, theirs = wires
+    publisher = make(ours, qos=0)
+    publisher.follow(iter([np.array([10, 20, 30]), np.array([40])]))
+
+    publisher.send_due(25)
+    assert publisher.next_due_ns() == 30
+    publisher.send_due(99)
+
+    packets = Parser().feed(theirs.recv(65536))
+    assert [int.from_bytes(packet.payload[:8], "little") for packet in packets] == [10, 20, 30, 40]
+    assert publisher.next_due_ns() is None
+    assert (publisher.unsent, publisher.in_flight) == (0, 0)
+
+
+def test_qos_2_is_acknowledged_by_pubcomp_alone(wires):
+    ours, theirs = wires
+    rows = Rows()
+    publisher = make(ours, qos=2, rows=rows)
+    publisher.send(np.array([1, 2]))
+    theirs.recv(65536)
+
+    answer(publisher, theirs, PubRec(1), PubRec(2))
+    assert publisher.in_flight == 2
+    assert Parser().feed(theirs.recv(65536)) == [PubRel(1), PubRel(2)]
+    answer(publisher, theirs, PubComp(1))
+    assert publisher.in_flight == 1
+
+    publisher.record(everything=True)
+    assert rows.seen == [(0, True, True), (1, True, False)]
+
+
+def test_an_acknowledgement_cut_in_two_counts_when_it_is_whole(wires):
+    ours, theirs = wires
+    publisher = make(ours, qos=1)
+    publisher.send(np.array([1]))
+    buffer = bytearray(64)
+    arrays = np.frombuffer(buffer, dtype=np.uint8), np.empty(64, dtype=np.uint8)
+
+    for piece in (PubAck(1).encode()[:3], PubAck(1).encode()[3:]):
+        theirs.sendall(piece)
+        publisher.read(buffer, *arrays)
+
+    assert publisher.in_flight == 0
+
+
+def test_the_ring_grows_and_keeps_every_message_until_it_is_recorded(wires):
+    ours, theirs = wires
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    rows = Rows()
+    publisher = make(ours, qos=1, rows=rows)
+    publisher.send(np.arange(1, 301))
+    answer(publisher, theirs, *(PubAck(number) for number in range(1, 101)))
+    publisher.send(np.arange(301, 901))
+
+    publisher.record(everything=True)
+    assert [seq for seq, _, _ in rows.seen] == list(range(900))
+    assert [seq for seq, _, is_acked in rows.seen if is_acked] == list(range(100))
+
+
+def test_identifiers_run_out_at_65535_in_flight(wires):
+    ours, _ = wires
+    publisher = make(ours, qos=1)
+    publisher.follow(iter([np.arange(1, 70_001)]))
+    ours.close()
+    publisher.following = 65_535
+
+    assert publisher.room() == 0
+    publisher.send_due(10**9)  # would raise on the closed socket if it sent
+    assert publisher.following == 65_535
+
+
+def test_a_packet_is_handed_over_with_its_last_byte(wires):
+    ours, theirs = wires
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    outbox, handed = Outbox(ours), []
+    outbox.put(memoryview(bytes(1_000_000)), stride=1000)
+
+    assert not outbox.push(lambda before, count, at_ns: handed.append(count))
+    taken = sum(handed)
+    assert 0 < taken < 1000
+    received = 0
+    while not outbox.push(lambda before, count, at_ns: handed.append(count)):
+        received += len(theirs.recv(65536))
+
+    assert sum(handed) == 1000
+    assert outbox.is_empty
+
+
+def test_a_closed_connection_is_an_error_of_the_connection(wires):
+    ours, theirs = wires
+    publisher = make(ours, qos=1)
+    theirs.close()
+    buffer = bytearray(64)
+
+    with pytest.raises(ConnectionResetError):
+        publisher.read(buffer, np.frombuffer(buffer, dtype=np.uint8), np.empty(64, dtype=np.uint8))
