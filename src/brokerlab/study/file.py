@@ -19,7 +19,7 @@ from brokerlab.study.nearest import listed, nearest
 from brokerlab.study.problems import Problem, RuleError, StudyError
 from brokerlab.study.readers import FORMAT_VERSION
 from brokerlab.study.rules import check_rules
-from brokerlab.study.values import Factor, Present, Scenario, Study, Topology
+from brokerlab.study.values import Factor, Present, Scenario, Study
 
 _HINT = "`brokerlab plan` checks a study without running it; `brokerlab presets` shows studies to start from"
 
@@ -76,6 +76,8 @@ def _problem(document: Document, error: Any) -> Problem:
         return document.problem(path, "the key is missing", of_key=True)
     if error["type"] == "extra_forbidden":
         return _unknown_key(document, path)
+    while path not in document.places:  # a name that stands for a mapping: its place is the name's
+        path = path[:-1]
     if error["input"] is None:
         return document.problem(path, "is empty: give it a value, or leave the key out", of_key=True)
     broken = error.get("ctx", {}).get("error")
@@ -114,7 +116,7 @@ def _study(part: StudyPart, document: Document) -> Study:
         scenario=Scenario(
             workload=part.scenario.workload.value(),
             variables=_variables(part, document),
-            topology=Topology(shape=part.scenario.topology),
+            topology=part.scenario.topology.value(),
         ),
         deploy=part.deploy.value(),
         analysis=part.analysis.value(),

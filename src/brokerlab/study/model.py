@@ -6,7 +6,7 @@ the file at once is in rules.py. Defaults are those of values.py.
 
 from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainValidator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator
 
 from brokerlab.study import factors, names, readers, topics
 from brokerlab.study import values as v
@@ -133,10 +133,24 @@ class VariablesPart(Part):
         return tuple(getattr(self, factor))
 
 
+class TopologyPart(Part):
+    later: ClassVar[tuple[str, ...]] = names.TOPOLOGY_KEYS_LATER
+
+    shape: Annotated[str, PlainValidator(readers.read_shape)]
+
+    def value(self) -> v.Topology:
+        return v.Topology(shape=self.shape)
+
+
+def _as_mapping(written: object) -> object:
+    """A topology without settings may be written as its bare name."""
+    return {"shape": written} if isinstance(written, str) else written
+
+
 class ScenarioPart(Part):
     workload: WorkloadPart = WorkloadPart()
     variables: VariablesPart = VariablesPart()
-    topology: Annotated[str, PlainValidator(readers.read_shape)] = v.Topology().shape
+    topology: Annotated[TopologyPart, BeforeValidator(_as_mapping)] = TopologyPart(shape=v.Topology().shape)
 
 
 class PhasesPart(Part):

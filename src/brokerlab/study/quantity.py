@@ -17,7 +17,7 @@ from brokerlab.study.nearest import listed, nearest
 from brokerlab.study.problems import RuleError
 
 # The digits are bounded, so that no text can ask for a number that takes minutes to compute.
-_QUANTITY = re.compile(r"^\s*([+-]?\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3})?)\s*(\S.*?)?\s*$", re.ASCII)
+_QUANTITY = re.compile(r"^\s*([+-]?\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3})?)\s*([^\s\d.,_].*?)?\s*$", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,11 +65,7 @@ def refuse_limit(_written: object) -> NoReturn:
 
 
 def read_shape(written: object) -> str:
-    """The shape of the network, written as a name or as a mapping with its settings."""
-    shape = written.get("shape") if isinstance(written, dict) else written
-    if isinstance(written, dict) and shape in names.SHAPES and len(written) > 1:
-        raise RuleError(f"{shape} has no settings: write `topology: {shape}`")
-    return check_name("topology", shape, known=names.SHAPES, later=names.SHAPES_LATER)
+    return check_name("topology", written, known=names.SHAPES, later=names.SHAPES_LATER)
 
 
 def read_arrivals(written: object) -> Arrivals:

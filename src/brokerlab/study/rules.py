@@ -87,10 +87,12 @@ def _check_distinct(document: Document, path: KeyPath, read: Callable[[object], 
 def _check_arrivals(document: Document) -> None:
     """A rate or a window that the arrivals do not use would look as if it counted."""
     arrivals = document.get(*_SCHEDULE, "arrivals")
-    unused = {None: "window", Arrivals.CONSTANT: "window", Arrivals.SATURATE: "rate"}.get(arrivals)
-    if unused is None:
+    if arrivals in (None, Arrivals.CONSTANT):
+        unused, used_by = "window", Arrivals.SATURATE
+    elif arrivals == Arrivals.SATURATE:
+        unused, used_by = "rate", Arrivals.CONSTANT
+    else:
         return
-    used_by = Arrivals.SATURATE if unused == "window" else Arrivals.CONSTANT
     for path in ((*_SCHEDULE, unused), (*_VARIABLES, unused)):
         if path in document.places:
             document.add(path, f"belongs to {used_by} arrivals; these are {arrivals or Arrivals.CONSTANT}", of_key=True)

@@ -3,12 +3,13 @@
 What is written reads back to an equal Study; a test holds that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from io import StringIO
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from brokerlab.study import quantity
 from brokerlab.study.factors import FACTORS
@@ -21,7 +22,7 @@ def study_yaml(study: Study) -> str:
     content = {
         "brokerlab": FORMAT_VERSION,
         "study": study.name,
-        "goals": {"question": study.goals.question, "rank_by": study.goals.rank_by},
+        "goals": {"question": _escaped(study.goals.question), "rank_by": study.goals.rank_by},
         "system": {
             "brokers": {broker.name: _broker(broker) for broker in study.system.brokers},
             "ensemble": _on_one_line({"nodes": study.system.ensemble.nodes, "join": study.system.ensemble.join.value}),
@@ -37,7 +38,7 @@ def study_yaml(study: Study) -> str:
 
 def _broker(broker: BrokerChoice) -> dict[str, Any]:
     written: dict[str, Any] = {"driver": broker.driver, "preset": broker.preset, "optional": broker.optional}
-    return written | {"options": dict(broker.options)} if broker.options else _on_one_line(written)
+    return written | {"options": _escaped(broker.options)} if broker.options else _on_one_line(written)
 
 
 def _scenario(scenario: Scenario) -> dict[str, Any]:
@@ -98,6 +99,17 @@ def _text(content: dict[str, Any]) -> str:
     stream = StringIO()
     yaml.dump(content, stream)
     return stream.getvalue()
+
+
+def _escaped(content: Any) -> Any:
+    """The same, with texts in double quotes where YAML would otherwise change what cannot be printed."""
+    if isinstance(content, str):
+        return content if content.isprintable() else DoubleQuotedScalarString(content)
+    if isinstance(content, Mapping):
+        return {key: _escaped(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_escaped(value) for value in content]
+    return content
 
 
 def _on_one_line(content: dict[str, Any]) -> CommentedMap:

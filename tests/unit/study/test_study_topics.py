@@ -1,0 +1,113 @@
+import pytest
+
+from brokerlab.study.problems import RuleError
+from brokerlab.study.topics import check_publish_topic, check_subscribe_filter, expand, may_match, topic_matches
+
+
+# The examples of MQTT 3.1.1 section 4.7, and the corners beside them.
+@pytest.mark.parametrize(
+    ("topic_filter", "topic", "expected"),
+    [
+        ("sport/tennis/player1/#", "sport/tennis/player1", True),
+        ("sport/tennis/player1/#", "sport/tennis/player1/ranking", True),
+        ("sport/tennis/player1/#", "sport/tennis/player1/score/wimbledon", True),
+        ("sport/tennis/player1/#", "sport/tennis/player10", False),
+        ("sport/#", "sport", True),
+        ("#", "a", True),
+        ("#", "a/b/c", True),
+        ("#", "/", True),
+        ("sport/tennis/+", "sport/tennis/player1", True),
+        ("sport/tennis/+", "sport/tennis/player1/ranking", False),
+        ("sport/+", "sport", False),
+        ("sport/+", "sport/", True),
+        ("+/+", "/finance", True),
+        ("/+", "/finance", True),
+        ("+", "/finance", False),
+        ("+/tennis/#", "sport/tennis", True),
+        ("#", "$SYS/broker/uptime", False),
+        ("+/monitor/Clients", "$SYS/monitor/Clients", False),
+        ("$SYS/#", "$SYS/broker/uptime", True),
+        ("$SYS/#", "$SYS", True),
+        ("$SYS/monitor/+", "$SYS/monitor/Clients", True),
+        ("a/b", "a/b", True),
+        ("a/b", "a/B", False),
+        ("a/b", "a", False),
+        ("a", "a/b", False),
+        ("a//b", "a/b", False),
+        ("a/+/b", "a//b", True),
+    ],
+)
+def test_filter_matches_topic_as_specified(topic_filter, topic, expected):
+    assert topic_matches(topic_filter, topic) is expected
+
+
+def test_expand_puts_numbers_in_the_place_of_placeholders():
+    assert expand("plant/{publisher}/x{publisher}", publisher=12) == "plant/12/x12"
+    assert expand("plant/{subscriber}", subscriber=0) == "plant/0"
+    assert expand("plant/all", publisher=3) == "plant/all"
+
+
+@pytest.mark.parametrize(
+    ("subscribe", "publish", "expected"),
+    [
+        ("brokerlab/#", "brokerlab/{publisher}", True),
+        ("brokerlab/{subscriber}", "brokerlab/{publisher}", True),
+        ("brokerlab/5", "brokerlab/{publisher}", True),
+        ("+/{subscriber}", "brokerlab/{publisher}", True),
+        ("brokerlab", "brokerlab/{publisher}", False),
+        ("brokerlab/+/+", "brokerlab/{publisher}", False),
+        ("other/{subscriber}", "brokerlab/{publisher}", False),
+    ],
+)
+def test_patterns_may_match(subscribe, publish, expected):
+    assert may_match(subscribe, publish) is expected
+
+
+@pytest.mark.parametrize("pattern", ["a", "/", "a/{publisher}", "größe/{publisher}/t", "a b"])
+def test_publish_topic_is_accepted(pattern):
+    assert check_publish_topic(pattern) == pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "rule"),
+    [
+        ("", "at least one character"),
+        (7, "at least one character"),
+        ("a/+/b", "wildcards"),
+        ("a/#", "wildcards"),
+        ("$SYS/a", "belong to the broker"),
+        ("a\0b", "null character"),
+        ("a/{subscriber}", r"unknown placeholder \{subscriber\}"),
+        ("a/{}", r"unknown placeholder \{\}"),
+        ("a/{publisher", "braces"),
+        ("x" * 65_536, "at most 65535 bytes"),
+        ("{publisher}" + "x" * 65_530, "at most 65535 bytes"),
+    ],
+)
+def test_publish_topic_is_refused(pattern, rule):
+    with pytest.raises(RuleError, match=rule):
+        check_publish_topic(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["#", "+", "a/#", "+/a/+", "a/{subscriber}/#", "/", "$SYS/#"])
+def test_subscribe_filter_is_accepted(pattern):
+    assert check_subscribe_filter(pattern) == pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "rule"),
+    [
+        ("a/#/b", "last level"),
+        ("a#", "last level"),
+        ("a/b#", "last level"),
+        ("##", "last level"),
+        ("a+/b", "alone"),
+        ("a/++", "alone"),
+        ("$share/g/a", "shared subscriptions"),
+        ("a/{publisher}", "unknown placeholder"),
+        ("", "at least one character"),
+    ],
+)
+def test_subscribe_filter_is_refused(pattern, rule):
+    with pytest.raises(RuleError, match=rule):
+        check_subscribe_filter(pattern)
