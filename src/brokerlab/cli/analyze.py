@@ -30,11 +30,9 @@ def write_tables(results: StudyDirectory, *, confidence_percent: float) -> None:
     from brokerlab.pipeline.session import open_session  # noqa: PLC0415
 
     with steps("analysis") as step:
-        spark = open_session(app="brokerlab")
-        try:
+        step("starting Spark")
+        with open_session(app="brokerlab") as spark:
             analyze_runs(spark, results, confidence_percent=confidence_percent, notify=step)
-        finally:
-            spark.stop()
 
 
 def confidence_percent(results: StudyDirectory) -> float:

@@ -3,23 +3,27 @@
 Reads the tables as the report does; computes nothing.
 """
 
+from collections.abc import Sequence
+
 from brokerlab.cli.terminal import Columns, heading, is_terminal, say, table
 from brokerlab.errors import ExitCode
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.report.answer import answer
 from brokerlab.report.cells import CellResult, Group, groups, varying_factors
 from brokerlab.report.contract import contract_of
-from brokerlab.report.results import Results, read_results
+from brokerlab.report.metrics import Estimate
+from brokerlab.report.numbers import NOT_KNOWN
+from brokerlab.report.results import Results, Row, read_results
 
-_NOT_KNOWN = "-"
+_INTERVAL = "interval"
 _METRICS = {
     "p50 ms": "latency.p50",
     "p99 ms": "latency.p99",
+    _INTERVAL: "latency.p99",
     "delivered/s": "throughput.delivered_per_s",
     "lost %": "delivery.failure_percent",
     "broker CPU %": "resources.broker_cpu_percent",
 }
-_WITH_INTERVAL = "p99 ms"
 
 
 def print_outcome(directory: StudyDirectory) -> ExitCode:
@@ -30,32 +34,51 @@ def print_outcome(directory: StudyDirectory) -> ExitCode:
     _print_rejected(results)
     heading(results.study.question)
     say(answer(results, compared).lead)
-    return exit_code(results)
+    return exit_code(results.runs, results.delivery)
 
 
-def exit_code(results: Results) -> ExitCode:
-    """A run that is not valid or a broken contract is a failed check; an undecided contract is unknown."""
-    contracts = {row["verdict"] for row in results.delivery if row["run_id"] in results.valid_runs}
-    if len(results.valid_runs) < len(results.runs) or "broken" in contracts:
+def exit_code(runs: Sequence[Row], delivery: Sequence[Row]) -> ExitCode:
+    """A run that is not valid or a broken contract is a failed check; an undecided contract is unknown.
+
+    A run that was cut off and then made again fails nothing: what was asked for is there.
+    """
+    verdicts = {row["run_id"]: row["verdict"] for row in runs}
+    counting = {run_id: verdict for run_id, verdict in verdicts.items() if _made_again_as(run_id) not in verdicts}
+    contracts = {row["verdict"] for row in delivery if row["run_id"] in counting}
+    if set(counting.values()) - {"valid"} or "broken" in contracts:
         return ExitCode.CHECK_FAILED
-    return ExitCode.UNKNOWN if "unknown" in contracts or not results.runs else ExitCode.VALID
+    return ExitCode.UNKNOWN if "unknown" in contracts or not counting else ExitCode.VALID
+
+
+def _made_again_as(run_id: str) -> str | None:
+    """The run that took the place of one that was set aside (record/directory.py)."""
+    original, is_aside, _ = run_id.rpartition(".cut-")
+    return original if is_aside else None
 
 
 def _print_cells(results: Results, compared: list[Group]) -> None:
     factors = varying_factors(results)
-    numbers = (*_METRICS, f"p99, {results.confidence_percent:g} % interval")
-    headings = (*factors, "broker", *numbers, "contract", "valid runs")
+    titles = [_title(name, results) for name in _METRICS]
     rows = [_cell_row(cell, results) for group in compared for cell in group.cells]
-    table(Columns(headings, right=frozenset(numbers)), rows)
+    say()
+    table(Columns((*factors, "broker", *titles, "contract", "valid runs"), right=frozenset(titles)), rows)
+
+
+def _title(name: str, results: Results) -> str:
+    return f"p99, {results.confidence_percent:g} % {name}" if name == _INTERVAL else name
 
 
 def _cell_row(cell: CellResult, results: Results) -> list[str]:
-    values = [cell.estimates[name].mean_text if name in cell.estimates else _NOT_KNOWN for name in _METRICS.values()]
-    p99 = cell.estimates.get(_METRICS[_WITH_INTERVAL])
-    interval = p99.interval_text if p99 else _NOT_KNOWN
     levels = [value for _, value in cell.levels]
-    contract = contract_of(cell, results)
-    return [*levels, cell.broker, *values, interval, contract.verdict_text, f"{cell.valid_runs}/{len(cell.runs)}"]
+    values = [_value(cell.estimates.get(metric), name) for name, metric in _METRICS.items()]
+    contract = contract_of(cell, results).verdict or NOT_KNOWN
+    return [*levels, cell.broker, *values, contract, f"{cell.valid_runs}/{len(cell.runs)}"]
+
+
+def _value(estimate: Estimate | None, name: str) -> str:
+    if estimate is None:
+        return NOT_KNOWN
+    return estimate.interval_text if name == _INTERVAL else estimate.mean_text
 
 
 def _print_rejected(results: Results) -> None:
@@ -70,7 +93,7 @@ def _print_rejected(results: Results) -> None:
         say(f"{run}: {verdict}: {reasons}")
 
 
-def _reasons(row: dict[str, object]) -> tuple[str, str, str]:
+def _reasons(row: Row) -> tuple[str, str, str]:
     reasons = row["reasons"]
     listed = [str(reason) for reason in reasons] if isinstance(reasons, list) else []
     return str(row["run_id"]), str(row["verdict"]), "; ".join(listed) or "no reason was given"

@@ -44,12 +44,14 @@ class Request:
     out: Path | None
     settings: Sequence[str]
     levels: Sequence[str]
+    stop_after: StopAfter | None = None
 
     def resume_command(self) -> str:
         words = ["brokerlab", "run", self.study, "--resume"]
         words += ["--out", str(self.out)] if self.out else []
         words += [word for setting in self.settings for word in ("--set", setting)]
         words += [word for level in self.levels for word in ("--only", level)]
+        words += ["--stop-after", self.stop_after] if self.stop_after else []
         return shlex.join(words)
 
 
@@ -68,7 +70,7 @@ def run(
     """
     if resume and fresh:
         raise UserError("--resume and --fresh exclude each other")
-    request = Request(study, out, settings or [], levels or [])
+    request = Request(study, out, settings or [], levels or [], stop_after)
     prepared = _prepared(request, needs_java=stop_after is not StopAfter.RUNS)
     results = StudyDirectory(out or Path("results") / prepared.study.name)
     mode = Mode.RESUME if resume else Mode.FRESH if fresh else Mode.PLAIN

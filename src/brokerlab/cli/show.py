@@ -10,7 +10,7 @@ from brokerlab.cli.terminal import Columns, say, table, wide_table
 from brokerlab.errors import UserError
 from brokerlab.pipeline.tables import TABLE_NAMES, read_table, table_as_csv, table_as_json
 from brokerlab.record.directory import StudyDirectory, open_results
-from brokerlab.study.nearest import listed, nearest
+from brokerlab.study.nearest import listed
 
 _NULL = "-"
 
@@ -31,19 +31,11 @@ def show(
         _refuse_formats_without_table(csv or json)
         _list_tables(results)
         return
-    content = read_table(results, _known_table(name))
+    content = read_table(results, name)
     if csv or json:
         sys.stdout.write(table_as_csv(content) if csv else table_as_json(content))
     else:
         _print(content)
-
-
-def _known_table(name: str) -> str:
-    if name in TABLE_NAMES:
-        return name
-    close = nearest(name, TABLE_NAMES)
-    hint = f"did you mean {close}?" if close else f"tables are: {listed(TABLE_NAMES)}"
-    raise UserError(f"no table is called {name!r}", hint=hint)
 
 
 def _refuse_formats_without_table(is_asked: bool) -> None:
