@@ -47,6 +47,8 @@ class Publisher:
         self._block = max(1, BLOCK_BYTES // self._template.size)
         self._times: Iterator[Longs] = iter(())
         self._due = _NOTHING
+        self._prepared: memoryview | None = None
+        self._prepared_ns = 0
         self._intended_ns, self._sent_ns, self._acked_ns = (np.zeros(_FIRST_RING, dtype=np.int64) for _ in range(3))
         self._recorded = self._oldest = self.following = 0
         self._unread = b""
@@ -61,12 +63,27 @@ class Publisher:
 
     def next_due_ns(self) -> int | None:
         """When the next message is due; None after the last one."""
+        if self._prepared is not None:
+            return self._prepared_ns
         if not self._due.size:
             self._due = next(self._times, _NOTHING)
         return int(self._due[0]) if self._due.size else None
 
+    def prepare(self) -> None:
+        """Builds the next message ahead of its time, so that nothing but a system call is left to do when it is due."""
+        if self._prepared is not None or self.is_blocked or not self.room():
+            return
+        if (due_ns := self.next_due_ns()) is not None:
+            times, self._due = self._due[:1], self._due[1:]
+            self._prepared, self._prepared_ns = self._built(times), due_ns
+
     def send_due(self, until_ns: int) -> None:
-        """Builds and hands over what is due; what the socket or the window of identifiers does not take waits."""
+        """Hands over what is due; what the socket or the window of identifiers does not take waits."""
+        if self._prepared is not None and self._prepared_ns <= until_ns:
+            self._outbox.put(self._prepared, stride=self._template.size)
+            self.following += 1
+            self._prepared = None
+            self.push()
         while self._outbox.is_empty and (due_ns := self.next_due_ns()) is not None and due_ns <= until_ns:
             room = min(self._block, self.room())
             if not room:
@@ -81,6 +98,12 @@ class Publisher:
 
     def send(self, intended_ns: Longs) -> None:
         """Builds one message per intended time and hands them over as far as the socket takes them."""
+        self._outbox.put(self._built(intended_ns), stride=self._template.size)
+        self.following += intended_ns.size
+        self.push()
+
+    def _built(self, intended_ns: Longs) -> memoryview:
+        """The next messages as bytes, with their places in the ring ready; they are not in flight yet."""
         count = intended_ns.size
         self._make_room(count)
         places = np.arange(self.following, self.following + count) & (self._intended_ns.size - 1)
@@ -91,9 +114,7 @@ class Publisher:
         wire.build_publishes(
             self._template, self._id_at, self._payload_at, self.client.number, self.following, intended_ns, out
         )
-        self.following += count
-        self._outbox.put(memoryview(out.data), stride=self._template.size)
-        self.push()
+        return memoryview(out.data)
 
     # -- the socket -----------------------------------------------------------------------------------------------
 
@@ -114,7 +135,7 @@ class Publisher:
 
     def still_due(self) -> int:
         """Messages of the schedule that were never built."""
-        return self._due.size + sum(times.size for times in self._times)
+        return (self._prepared is not None) + self._due.size + sum(times.size for times in self._times)
 
     def push(self) -> bool:
         """Hands over more of what is queued; whether all of it is gone."""

@@ -24,6 +24,10 @@ from brokerlab.study.values import Arrivals
 # Waking for every message costs some 20 µs of CPU; beyond 10,000 wakes a second messages leave in small groups,
 # and the delay is part of the schedule lag that is measured.
 _SHORTEST_SLEEP_NS = 100_000
+# A sleeping process is woken some 0.1 ms late. Where there is time between messages the worker wakes earlier by
+# this much and watches the clock instead, so that a message leaves within microseconds of its intended time.
+_WATCH_NS = 150_000
+_ROOM_TO_WATCH_NS = 1_000_000
 _WINDOW_PAUSE_NS = 1_000_000
 _BUFFER_BYTES = 1 << 18
 
@@ -125,9 +129,9 @@ class Publishing:
             if self._order.start_ns <= now < self._order.end_ns:
                 self._fill(self._window, now)
         else:
-            self._send_due(now)
+            self._send_due(self._watched(now))
         self._report(now)
-        return self._next_wake_ns(now)
+        return self._next_wake_ns(now_ns())
 
     def ready(self, fd: int, event: int) -> None:
         publisher = self._open[fd]
@@ -143,8 +147,17 @@ class Publishing:
         if self._window:
             return max(self._order.start_ns, now + _WINDOW_PAUSE_NS)
         if self._agenda:
-            return max(self._agenda[0][0], now + _SHORTEST_SLEEP_NS)
+            due_ns = self._agenda[0][0]
+            has_room = due_ns - now > _ROOM_TO_WATCH_NS
+            return due_ns - _WATCH_NS if has_room else max(due_ns, now + _SHORTEST_SLEEP_NS)
         return max(self._order.end_ns, now + _WINDOW_PAUSE_NS)
+
+    def _watched(self, now: int) -> int:
+        """The time now, or when the next message is due if that is a moment away."""
+        if self._agenda and now < self._agenda[0][0] <= now + _WATCH_NS:
+            while (now := now_ns()) < self._agenda[0][0]:
+                pass
+        return now
 
     def _send_due(self, now: int) -> None:
         while self._agenda and self._agenda[0][0] <= now:
@@ -189,6 +202,7 @@ class Publishing:
         publisher = self._open[fd]
         if fd in self._on_agenda or publisher.is_blocked or not publisher.room():
             return
+        publisher.prepare()
         if (due_ns := publisher.next_due_ns()) is not None:
             self._on_agenda.add(fd)
             heapq.heappush(self._agenda, (due_ns, fd))
