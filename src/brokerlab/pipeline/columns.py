@@ -1,0 +1,88 @@
+"""Columns that carry one idea each; no frame in sight."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 (house style: T, F and W)
+
+CONTRACTS = ("at most once", "at least once", "exactly once")  # of QoS 0, 1 and 2 (MQTT 3.1.1 section 4.3)
+
+_NS_PER_MS = 1e6
+_BYTES_PER_MIB = 2.0**20
+
+
+def total(column: str) -> Column:
+    """The sum of a count; nothing to add is 0, because a count of nothing is known."""
+    return F.coalesce(F.sum(column), F.lit(0))
+
+
+def ms(ns: str | Column) -> Column:
+    return (F.col(ns) if isinstance(ns, str) else ns) / _NS_PER_MS
+
+
+def mib(size_bytes: str) -> Column:
+    return F.col(size_bytes) / _BYTES_PER_MIB
+
+
+def share(part: Column, whole: Column) -> Column:
+    """The quotient; null where there is no whole, because a share of nothing is not a number."""
+    return F.try_divide(part.cast("double"), whole.cast("double"))
+
+
+def is_granted() -> Column:
+    """Whether a subscription was granted at all: 128 is a refusal (MQTT 3.1.1 section 3.9.3)."""
+    return F.coalesce(F.col("qos_granted") <= 2, F.lit(False))
+
+
+def promised_qos() -> Column:
+    """The lower of what was asked and what was granted."""
+    return F.least("qos_asked", F.when(is_granted(), F.col("qos_granted")))
+
+
+def contract() -> Column:
+    names = F.array(*(F.lit(name) for name in CONTRACTS))
+    return F.try_element_at(names, promised_qos() + 1)
+
+
+def contract_verdict() -> Column:
+    """kept, broken or unknown; a ledger with missing pages accuses nobody."""
+    is_lost_after_acknowledgement = F.coalesce(F.col("acknowledged_lost") > 0, F.lit(False))
+    is_duplicated = F.col("duplicated") > 0
+    is_unexpected = F.col("unexpected") > 0
+    is_broken = (
+        F.when(promised_qos() == 0, is_duplicated | is_unexpected)
+        .when(promised_qos() == 1, is_lost_after_acknowledgement)
+        .otherwise(is_lost_after_acknowledgement | is_duplicated)
+    )
+    is_unsettled = (promised_qos() >= 1) & (F.col("never_acknowledged") > 0)
+    return (
+        F.when(F.col("is_cut_off") | ~is_granted(), "unknown")
+        .when(is_broken, "broken")
+        .when(is_unsettled, "unknown")
+        .otherwise("kept")
+    )
+
+
+def sample_sd(n: str, sum_: str, sum_of_squares: str) -> Column:
+    """Standard deviation of n values from their sums; null for fewer than two."""
+    n_, squares, square = F.col(n), F.col(sum_of_squares), F.col(sum_) * F.col(sum_)
+    deviation = F.greatest(squares - square / n_, F.lit(0.0))  # rounding may leave it a hair below zero
+    return F.when(n_ > 1, F.sqrt(deviation / (n_ - 1)))
+
+
+def bucket_middle(min_ns: str, max_ns: str) -> Column:
+    """The middle of a histogram's bucket, within the least and the largest value; as stats.histogram does it."""
+    low = F.coalesce("low_ns", F.col(min_ns))  # the negative bucket has no lower bound of its own
+    middle = (low + F.col("high_ns") - 1) / 2
+    return F.greatest(F.least(middle, F.col(max_ns)), F.col(min_ns))
+
+
+def reaches(cumulative: str, n: str, *, parts_of_10000: int) -> Column:
+    """Whether a cumulative count holds the quantile's rank; whole parts keep the rank exact."""
+    rank = F.greatest(F.ceil(F.col(n) * F.lit(parts_of_10000) / F.lit(10_000)), F.lit(1))
+    return F.col(cumulative) >= rank
+
+
+def place_among(column: str, names: Sequence[str]) -> Column:
+    """The place of a name in a list, for sorting; names that are not in it come first."""
+    return F.array_position(F.array(*(F.lit(name) for name in names)), F.col(column))

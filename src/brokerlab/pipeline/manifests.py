@@ -1,0 +1,237 @@
+"""What the manifests of a study say, as rows and small values; no Spark and no raw file in sight.
+
+A manifest that cannot be read is a problem to report; the other runs come out all the same.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from brokerlab.errors import UserError
+from brokerlab.pipeline.schemas import CELL_PLACES, MANIFESTS, PIPELINE_VERSION, RUN_PLACES, arrow_schema
+from brokerlab.record.directory import RunDirectory, StudyDirectory
+from brokerlab.record.manifest import Json
+
+_VERDICTS = ("valid", "invalid", "collapsed")
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    name: str
+    start_ns: int
+    end_ns: int
+
+    @property
+    def seconds(self) -> float:
+        return (self.end_ns - self.start_ns) / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    subscriber: int
+    topic_filter: str
+    granted_qos: int | None  # 128 is a refusal
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """One run directory, as far as its manifest tells."""
+
+    run_id: str
+    directory: RunDirectory
+    topics: Mapping[int, str]  # by publisher
+    subscriptions: tuple[Subscription, ...]
+    phases: tuple[Phase, ...]
+    row: Mapping[str, Any]  # the columns of MANIFESTS
+
+    @property
+    def measure(self) -> Phase | None:
+        return next((phase for phase in self.phases if phase.name == "measure"), None)
+
+
+def run_id_of(directory: RunDirectory) -> str:
+    """The run's place below runs/: also a run that was set aside has a name of its own."""
+    return f"{directory.path.parent.name}/{directory.path.name}"
+
+
+def read_runs(results: StudyDirectory) -> tuple[list[RunFacts], list[str]]:
+    """The runs of a study in natural order of cells and repetitions, and what is wrong with the others."""
+    facts, problems = [], []
+    for directory in results.runs():
+        try:
+            facts.append(read_facts(directory))
+        except UserError as problem:
+            problems.append(problem.message)
+    return sorted(facts, key=_natural_order), problems
+
+
+def read_facts(directory: RunDirectory) -> RunFacts:
+    """The facts of one run; a damaged manifest is refused with its path."""
+    manifest = directory.manifest()
+    try:
+        phases = _phases(manifest)
+        facts = RunFacts(
+            run_id=run_id_of(directory),
+            directory=directory,
+            topics=_topics(manifest),
+            subscriptions=_subscriptions(manifest),
+            phases=phases,
+            row=_row(manifest, directory, phases),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as problem:
+        raise UserError(f"{directory.manifest_path}: the manifest is damaged: {problem!r}") from problem
+    _refuse_wrong_types(facts)
+    return facts
+
+
+def manifests_table(facts: Sequence[RunFacts]) -> pa.Table:
+    """One row per run."""
+    return pa.Table.from_pylist([dict(run.row) for run in facts], schema=arrow_schema(MANIFESTS))
+
+
+def places_tables(facts: Sequence[RunFacts]) -> tuple[pa.Table, pa.Table]:
+    """The place of every run, and of every cell, in the order of the list."""
+    runs = [{"run_id": run.run_id, "position": position} for position, run in enumerate(facts)]
+    cells = [{"cell": cell, "position": position} for position, cell in enumerate(dict.fromkeys(_cells(facts)))]
+    return (
+        pa.Table.from_pylist(runs, schema=arrow_schema(RUN_PLACES)),
+        pa.Table.from_pylist(cells, schema=arrow_schema(CELL_PLACES)),
+    )
+
+
+def _cells(facts: Sequence[RunFacts]) -> Iterator[str]:
+    for run in facts:
+        yield run.row["cell"]
+
+
+def _refuse_wrong_types(facts: RunFacts) -> None:
+    for field in arrow_schema(MANIFESTS):
+        value = facts.row.get(field.name)
+        try:
+            pa.array([value], field.type)
+        except (pa.ArrowException, OverflowError) as problem:
+            path = facts.directory.manifest_path
+            raise UserError(f"{path}: the manifest is damaged: {field.name} is {value!r}: {problem}") from problem
+
+
+def _natural_order(facts: RunFacts) -> tuple[object, ...]:
+    """Numbers within names count as numbers: rate-20 comes before rate-100, and 2 before 10."""
+    parts = re.split(r"(\d+)", f"{facts.row['cell']}/{facts.run_id}")
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)
+
+
+def _topics(manifest: Json) -> dict[int, str]:
+    return {int(client["publisher"]): str(client["topic"]) for client in _clients(manifest, "publishers")}
+
+
+def _subscriptions(manifest: Json) -> tuple[Subscription, ...]:
+    subscriptions = tuple(
+        Subscription(int(client["subscriber"]), str(client["filter"]), _whole_or_none(client.get("granted_qos")))
+        for client in _clients(manifest, "subscribers")
+    )
+    if len({subscription.subscriber for subscription in subscriptions}) != len(subscriptions):
+        raise ValueError("a subscriber is listed twice")
+    return subscriptions
+
+
+def _whole_or_none(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _clients(manifest: Json, role: str) -> list[Json]:
+    return list(manifest.get("clients", {}).get(role, []))
+
+
+def _phases(manifest: Json) -> tuple[Phase, ...]:
+    return tuple(
+        Phase(str(phase["name"]), int(phase["start_ns"]), int(phase["end_ns"])) for phase in manifest.get("phases", [])
+    )
+
+
+def _row(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -> dict[str, Any]:
+    run, workload, broker, machine, meter = (
+        manifest.get(section, {}) for section in ("run", "workload", "broker", "machine", "meter")
+    )
+    measure = next((phase for phase in phases if phase.name == "measure"), None)
+    verdict, reasons = _verdict(manifest)
+    return {
+        "run_id": run_id_of(directory),
+        "cell": run.get("cell") or directory.path.parent.name,
+        "repetition": run.get("repetition"),
+        "order": run.get("order"),
+        "broker": broker.get("name") or run.get("levels", {}).get("broker"),
+        "driver": broker.get("driver"),
+        "version": broker.get("version"),
+        "qos": workload.get("qos"),
+        "levels": [(str(name), str(level)) for name, level in run.get("levels", {}).items()],
+        "verdict": verdict,
+        "reasons": reasons,
+        "started_at": _started_at(manifest, phases),
+        "phases": [(phase.name, phase.seconds) for phase in phases],
+        **_load_columns(workload),
+        "schedule_lag_p99_ms": meter.get("schedule_lag_ms", {}).get("p99"),
+        "generator_cpu_percent": _busiest_percent(meter),
+        "kernel": machine.get("kernel"),
+        "cpu_model": machine.get("cpu_model"),
+        "cores": machine.get("cores"),
+        "brokerlab": manifest.get("versions", {}).get("brokerlab"),
+        "pipeline": PIPELINE_VERSION,
+        "is_cut_off": "verdict" not in manifest,
+        "measure_start_ns": measure.start_ns if measure else None,
+        "measure_end_ns": measure.end_ns if measure else None,
+        "proof_publications": manifest.get("proof", {}).get("publications", 0),
+        "counters": _counter_claims(broker),
+    }
+
+
+def _load_columns(workload: Json) -> dict[str, Any]:
+    schedule = workload.get("schedule", {})
+    arrivals = schedule.get("arrivals")
+    return {
+        "payload_bytes": workload.get("payload_bytes"),
+        "publishers": workload.get("publishers"),
+        "subscribers": workload.get("subscribers"),
+        "arrivals": arrivals,
+        "rate_per_s": None if arrivals == "saturate" else schedule.get("rate_per_s"),
+        "window": schedule.get("window") if arrivals == "saturate" else None,
+    }
+
+
+def _verdict(manifest: Json) -> tuple[str, list[str]]:
+    if "verdict" not in manifest:
+        return "invalid", [f"cut off: the manifest has no verdict and ends with {list(manifest)[-1]!r}"]
+    value, reasons = manifest["verdict"]["value"], list(manifest["verdict"].get("reasons", []))
+    if value not in _VERDICTS:
+        return "invalid", [*reasons, f"the manifest's verdict {value!r} is not one of {', '.join(_VERDICTS)}"]
+    return value, reasons
+
+
+def _started_at(manifest: Json, phases: tuple[Phase, ...]) -> str | None:
+    """The start of the first phase on the wall clock, through the one reading of both clocks."""
+    clock = manifest.get("clock")
+    if not clock:
+        return None
+    since_anchor_ns = phases[0].start_ns - clock["mono_ns"] if phases else 0
+    started = datetime.fromtimestamp((clock["wall_ns"] + since_anchor_ns) / 1e9, tz=UTC)
+    return started.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _busiest_percent(meter: Json) -> float | None:
+    shares = [worker["cpu_percent"] for worker in meter.get("workers", []) if worker.get("cpu_percent") is not None]
+    return max(shares, default=None)
+
+
+def _counter_claims(broker: Json) -> list[Json]:
+    return [
+        {
+            "name": claim["topic"],
+            "equals": claim.get("equals"),
+            "qos": list(claim.get("qos", [])),
+            "note": claim.get("note"),
+        }
+        for claim in broker.get("counters", [])
+    ]

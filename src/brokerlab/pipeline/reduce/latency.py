@@ -1,0 +1,56 @@
+"""Latency of one kind, tallied: sums for the moments, counts for the histogram; both merge by adding."""
+
+import numpy as np
+
+from brokerlab.pipeline.reduce.raw import Longs
+from brokerlab.stats.histogram import BUCKETS, NEGATIVE_BUCKET, ZERO_BUCKET, bucket_bounds, bucket_counts
+
+
+class Tally:
+    """Takes durations in any portions."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.sum_ns = self.sum_of_squares_ns2 = self.resolution_sum_ns = 0.0
+        self.min_ns = self.max_ns = self.resolution_max_ns = 0  # without meaning while n is 0
+        self._counts = np.zeros(BUCKETS, dtype=np.int64)
+
+    def add(self, ns: Longs, *, resolution_ns: Longs) -> None:
+        if ns.size == 0:
+            return
+        least, most, coarsest = int(ns.min()), int(ns.max()), int(resolution_ns.max())
+        self.min_ns = min(self.min_ns, least) if self.n else least
+        self.max_ns = max(self.max_ns, most) if self.n else most
+        self.resolution_max_ns = max(self.resolution_max_ns, coarsest) if self.n else coarsest
+        self.n += ns.size
+        floats = ns.astype(np.float64)
+        self.sum_ns += float(floats.sum())
+        self.sum_of_squares_ns2 += float(np.square(floats).sum())
+        self.resolution_sum_ns += float(resolution_ns.sum(dtype=np.float64))
+        self._counts += bucket_counts(ns)
+
+    def moments(self) -> dict[str, int | float]:
+        """The columns of schemas.MOMENTS but kind and group."""
+        return {
+            "n": self.n,
+            "sum_ns": self.sum_ns,
+            "sum_of_squares_ns2": self.sum_of_squares_ns2,
+            "min_ns": self.min_ns,
+            "max_ns": self.max_ns,
+            "resolution_sum_ns": self.resolution_sum_ns,
+            "resolution_max_ns": self.resolution_max_ns,
+            "zero_count": int(self._counts[ZERO_BUCKET - NEGATIVE_BUCKET]),
+            "negative_count": int(self._counts[0]),
+        }
+
+    def buckets(self) -> dict[str, list[int | None]]:
+        """The columns of schemas.BUCKET but kind and group: buckets with a count, ascending."""
+        filled = np.flatnonzero(self._counts)
+        bucket = filled + NEGATIVE_BUCKET
+        low, high = bucket_bounds(bucket)
+        return {
+            "bucket": bucket.tolist(),
+            "low_ns": [None if at == NEGATIVE_BUCKET else int(bound) for at, bound in zip(bucket, low, strict=True)],
+            "high_ns": high.tolist(),
+            "n": self._counts[filled].tolist(),
+        }

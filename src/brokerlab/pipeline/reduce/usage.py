@@ -1,0 +1,74 @@
+"""What each process used in each phase, from cumulative samples."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from brokerlab.pipeline.manifests import Phase
+from brokerlab.pipeline.reduce.raw import Longs, longs, longs_or_zero, read_files
+
+COLUMNS = ("node", "process", "at_ns", "cpu_ns", "rss_bytes", "read_bytes", "written_bytes")
+
+
+def read_usage(files: Iterable[str], phases: Sequence[Phase]) -> list[dict[str, Any]]:
+    """Rows of schemas.USAGE."""
+    tables = list(read_files(files, "resources", COLUMNS))
+    return list(usage(pa.concat_tables(tables), phases)) if tables else []
+
+
+def usage(samples: pa.Table, phases: Sequence[Phase]) -> Iterator[dict[str, Any]]:
+    """One row per node, process and phase in which the process was seen."""
+    by_process = samples.select(["node", "process"]).group_by(["node", "process"], use_threads=False).aggregate([])
+    nodes, processes = samples.column("node").to_numpy(zero_copy_only=False), longs(samples, "process")
+    for key in by_process.to_pylist():
+        rows = np.flatnonzero((nodes == key["node"]) & (processes == key["process"]))
+        own = samples.take(pa.array(rows)).sort_by("at_ns")
+        at_ns = longs(own, "at_ns")
+        for phase in phases:
+            if at_ns[0] <= phase.end_ns and at_ns[-1] >= phase.start_ns:
+                yield {**key, "phase": phase.name, "seconds": phase.seconds, **_in_phase(own, at_ns, phase)}
+
+
+def _in_phase(samples: pa.Table, at_ns: Longs, phase: Phase) -> dict[str, Any]:
+    """Growth and memory of one process; a sample on the edge belongs to both phases."""
+    rss = longs(samples, "rss_bytes")
+    is_inside = (phase.start_ns <= at_ns) & (at_ns <= phase.end_ns)
+    # A phase shorter than the time between two samples may hold none: then the ones around it speak for it.
+    inside = rss[is_inside] if is_inside.any() else rss[_around(at_ns, phase)]
+    return {
+        "cpu_ns": _growth(at_ns, longs(samples, "cpu_ns"), phase),
+        "rss_mean_bytes": float(inside.mean()),
+        "rss_max_bytes": int(inside.max()),
+        "read_bytes": _growth_if_known(samples, "read_bytes", at_ns, phase),
+        "written_bytes": _growth_if_known(samples, "written_bytes", at_ns, phase),
+    }
+
+
+def _around(at_ns: Longs, phase: Phase) -> slice:
+    after = int(np.searchsorted(at_ns, phase.start_ns))
+    return slice(after - 1, after + 1)
+
+
+def _growth(at_ns: Longs, total: Longs, phase: Phase) -> float:
+    """How much a cumulative value grew in the phase.
+
+    With a sample at each edge this is the largest minus the smallest value; without one the edge
+    lies on the line between its neighbours. Times are taken from the phase's start to keep a float exact.
+    """
+    edges = np.interp([0, phase.end_ns - phase.start_ns], at_ns - phase.start_ns, total - total[0])
+    return float(edges[1] - edges[0])
+
+
+def _growth_if_known(samples: pa.Table, column: str, at_ns: Longs, phase: Phase) -> float | None:
+    values, known = longs_or_zero(samples, column)
+    return _growth(at_ns, values, phase) if known.all() else None
+
+
+def read_counters(files: Iterable[str]) -> list[dict[str, Any]]:
+    """Rows of schemas.COUNTER: the last value of each counter of each node."""
+    tables = list(read_files(files, "counters", ("node", "name", "at_ns", "value")))
+    rows = pa.concat_tables(tables).sort_by("at_ns").to_pylist() if tables else []
+    last = {(row["node"], row["name"]): row["value"] for row in rows}
+    return [{"node": node, "name": name, "value": value} for (node, name), value in last.items()]

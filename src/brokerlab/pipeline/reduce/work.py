@@ -1,0 +1,189 @@
+"""Pieces of work that can be done alone, and the partial results that each comes to.
+
+A run is one piece for what its publishers, samples and counters say, and one for each delivery worker.
+"""
+
+import heapq
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from brokerlab.pipeline.manifests import RunFacts
+from brokerlab.pipeline.reduce.expectation import Expectation, expectation
+from brokerlab.pipeline.reduce.latency import Tally
+from brokerlab.pipeline.reduce.ledger import COLUMNS, Ledger
+from brokerlab.pipeline.reduce.publications import Publications, read_publications
+from brokerlab.pipeline.reduce.raw import DamagedFileError, read_files
+from brokerlab.pipeline.reduce.usage import read_counters, read_usage
+from brokerlab.pipeline.schemas import PARTIALS, arrow_schema
+
+GROUP = "all"  # the only group of messages so far
+
+_NUMBERED = re.compile(r"-\d+\.parquet$")
+_SCHEMA = arrow_schema(PARTIALS)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One piece: the delivery files of one worker, or, without any, everything else of the run."""
+
+    run: RunFacts
+    deliveries: tuple[str, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        publications = map(str, self.run.directory.files("publications"))
+        return sum(Path(file).stat().st_size for file in (*publications, *self.deliveries))
+
+
+def pieces_of(run: RunFacts) -> list[Work]:
+    """The work that a run gives, one piece per delivery worker and one for the rest."""
+    files = [str(path.resolve()) for path in run.directory.files("deliveries")]
+    workers = groupby(files, key=lambda file: _NUMBERED.sub("", file))
+    return [Work(run), *(Work(run, tuple(own)) for _, own in workers)]
+
+
+def bundles_of(work: Sequence[Work], *, count: int) -> list[tuple[Work, ...]]:
+    """At most `count` bundles of about the same number of bytes: the largest piece first, to the lightest bundle."""
+    bundles: list[list[Work]] = [[] for _ in range(min(count, len(work)))]
+    weights = [(0, number) for number in range(len(bundles))]
+    sized = sorted(((piece.size_bytes, number) for number, piece in enumerate(work)), reverse=True)
+    for size, number in sized:
+        weight, lightest = heapq.heappop(weights)
+        bundles[lightest].append(work[number])
+        heapq.heappush(weights, (weight + size + 1, lightest))  # + 1: files without rows are spread as well
+    return [tuple(bundle) for bundle in bundles]
+
+
+def reduce_work(work: Work) -> Iterator[pa.RecordBatch]:
+    """The partial results of one piece, as batches of schemas.PARTIALS; a damaged file becomes a problem."""
+    parts: tuple[Callable[[Work], list[pa.RecordBatch]], ...] = (
+        (_deliveries,) if work.deliveries else (_publications, _usage, _counters)
+    )
+    for part in parts:
+        try:
+            yield from part(work)
+        except DamagedFileError as problem:
+            yield partial(work.run, "problem", {"reason": [str(problem)]})
+
+
+def partial(run: RunFacts, family: str, columns: Mapping[str, Any]) -> pa.RecordBatch:
+    """Rows of one family; all other families are null in them."""
+    fields = list(_SCHEMA.field(family).type)
+    arrays = [pa.array(columns[field.name], field.type) for field in fields]
+    rows = len(arrays[0])
+    filled = {
+        "run_id": pa.repeat(pa.scalar(run.run_id), rows),
+        family: pa.StructArray.from_arrays(arrays, fields=fields),
+    }
+    return pa.RecordBatch.from_arrays(
+        [filled[field.name] if field.name in filled else pa.nulls(rows, field.type) for field in _SCHEMA],
+        schema=_SCHEMA,
+    )
+
+
+def _partial_of_rows(run: RunFacts, family: str, rows: Sequence[Mapping[str, Any]]) -> list[pa.RecordBatch]:
+    names = [field.name for field in _SCHEMA.field(family).type]
+    return [partial(run, family, {name: [row[name] for row in rows] for name in names})] if rows else []
+
+
+def _read_run(run: RunFacts) -> tuple[Publications, Expectation]:
+    files = map(str, run.directory.files("publications"))
+    publications = read_publications(files, publishers=run.topics, measure=run.measure)
+    expected = expectation(run.subscriptions, topics=run.topics, publishers=publications.publishers)
+    return publications, expected
+
+
+def _publications(work: Work) -> list[pa.RecordBatch]:
+    publications, expected = _read_run(work.run)
+    published = publications.per_publisher(publications.is_published)
+    acknowledged = publications.per_publisher(publications.is_acknowledged)
+    measured = publications.is_measured
+    columns = {
+        "publisher": publications.publishers,
+        "published": published,
+        "acknowledged": acknowledged,
+        "measured": publications.per_publisher(measured),
+        "measured_acknowledged": publications.per_publisher(measured & publications.is_acknowledged),
+        "measured_bytes": publications.per_publisher(measured, publications.payload_bytes),
+        "last_sent_ns": _last_sent_ns(publications),
+    }
+    # Without a subscriber there is still a ledger to show: one that expects nothing.
+    levels = sorted(set(expected.granted_qos), key=str) or [None]
+    reached = [expected.subscribers_granted(qos) for qos in levels] if expected.granted_qos else [published * 0]
+    pairs = {
+        "qos_granted": levels,
+        "pairs": [int(published @ subscribers) for subscribers in reached],
+        "acknowledged_pairs": [int(acknowledged @ subscribers) for subscribers in reached],
+    }
+    has_clients = bool(publications.publishers.size or expected.granted_qos)
+    return [partial(work.run, "publisher", columns), partial(work.run, "expected", pairs)] if has_clients else []
+
+
+def _last_sent_ns(publications: Publications) -> list[int | None]:
+    edges = zip(publications.base, publications.base[1:], strict=False)
+    own = (publications.sent_ns[start:end][publications.is_measured[start:end]] for start, end in edges)
+    return [int(sent.max()) if sent.size else None for sent in own]
+
+
+def _deliveries(work: Work) -> list[pa.RecordBatch]:
+    publications, expected = _read_run(work.run)
+    ledger, tallies = Ledger(publications, expected), {"intended": Tally(), "sent": Tally()}
+    for table in read_files(work.deliveries, "deliveries", COLUMNS):
+        measured = ledger.add(table)
+        tallies["intended"].add(measured.received_ns - measured.intended_ns, resolution_ns=measured.resolution_ns)
+        tallies["sent"].add(measured.received_ns - measured.sent_ns, resolution_ns=measured.resolution_ns)
+    latency = [batch for kind, tally in tallies.items() if tally.n for batch in _latency(work.run, kind, tally)]
+    return [
+        partial(work.run, "flow", _flow_columns(ledger, publications, expected)),
+        partial(work.run, "unexpected", _unexpected_columns(ledger, expected)),
+        *latency,
+    ]
+
+
+def _flow_columns(ledger: Ledger, publications: Publications, expected: Expectation) -> dict[str, Any]:
+    """Flows with an arrival."""
+    flow = np.flatnonzero(ledger.counts["arrivals"])
+    subscriber, publisher = np.divmod(flow, max(publications.publishers.size, 1))
+    last_ns, has_measured = ledger.last_received_ns[flow], ledger.counts["measured_delivered"][flow] > 0
+    return {
+        "subscriber": expected.subscribers[subscriber],
+        "publisher": publications.publishers[publisher],
+        "qos_granted": [expected.granted_qos[number] for number in subscriber],
+        **{name: counts[flow] for name, counts in ledger.counts.items()},
+        "last_received_ns": pa.array(last_ns, mask=~has_measured),
+    }
+
+
+def _unexpected_columns(ledger: Ledger, expected: Expectation) -> dict[str, Any]:
+    granted = dict(zip(expected.subscribers.tolist(), expected.granted_qos, strict=True))
+    return {
+        "subscriber": list(ledger.unexpected),
+        "qos_granted": [granted.get(subscriber) for subscriber in ledger.unexpected],
+        "arrivals": list(ledger.unexpected.values()),
+    }
+
+
+def _latency(run: RunFacts, kind: str, tally: Tally) -> list[pa.RecordBatch]:
+    buckets = tally.buckets()
+    names = {"kind": [kind] * len(buckets["n"]), "group": [GROUP] * len(buckets["n"])}
+    return [
+        *_partial_of_rows(run, "moments", [{"kind": kind, "group": GROUP, **tally.moments()}]),
+        partial(run, "bucket", {**names, **buckets}),
+    ]
+
+
+def _usage(work: Work) -> list[pa.RecordBatch]:
+    files = map(str, work.run.directory.files("resources"))
+    return _partial_of_rows(work.run, "usage", read_usage(files, work.run.phases))
+
+
+def _counters(work: Work) -> list[pa.RecordBatch]:
+    files = map(str, work.run.directory.files("counters"))
+    return _partial_of_rows(work.run, "counter", read_counters(files))

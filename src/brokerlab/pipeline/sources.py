@@ -1,0 +1,66 @@
+"""Spark's door to files: the raw files become partial results inside its tasks, and tables are read and written.
+
+A frame of pieces of work, one partition per bundle, goes through an Arrow table function, which is a thin
+shell around reduce/work.py. (`mapInArrow` would do the same, but asks for pandas, which nothing else of ours
+needs; a Python data source starts three more Python processes only to be planned.)
+"""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (house style: T, F and W)
+from pyspark.sql import types as T  # noqa: N812
+
+from brokerlab.pipeline.manifests import RunFacts, read_facts
+from brokerlab.pipeline.reduce.work import Work, bundles_of, pieces_of, reduce_work
+from brokerlab.pipeline.schemas import PARTIALS, WORK, arrow_schema
+from brokerlab.record.directory import RunDirectory
+
+_FEWEST_TASKS = 8  # some more than a small machine's cores, so that they end together
+_BYTES_PER_TASK = 64 * 2**20
+
+
+class ReduceWork:
+    """The table function; its rows of work come in batches and its partial results leave in batches."""
+
+    def eval(self, work: pa.RecordBatch) -> Iterator[pa.Table]:
+        for row in work.to_pylist():
+            run = read_facts(RunDirectory(Path(row["run_directory"])))
+            for batch in reduce_work(Work(run, tuple(row["deliveries"]))):
+                yield pa.Table.from_batches([batch])
+
+
+def read_partials(spark: SparkSession, runs: Sequence[RunFacts]) -> DataFrame:
+    """The partial results of the runs, computed anew by every action on the frame: write them once."""
+    work = [piece for run in runs for piece in pieces_of(run)]
+    tasks = max(_FEWEST_TASKS, math.ceil(sum(piece.size_bytes for piece in work) / _BYTES_PER_TASK))
+    bundles = bundles_of(work, count=tasks)
+    frame = spark.createDataFrame(_work_table(bundles), schema=WORK)
+    reduced: Any = F.arrow_udtf(ReduceWork, returnType=PARTIALS)  # typed as a decorator only
+    partials: DataFrame = reduced(frame.repartitionById(len(bundles), "bundle").asTable())
+    return partials
+
+
+def _work_table(bundles: Sequence[Sequence[Work]]) -> pa.Table:
+    rows = [
+        {"bundle": number, "run_directory": str(work.run.directory.path.resolve()), "deliveries": list(work.deliveries)}
+        for number, bundle in enumerate(bundles)
+        for work in bundle
+    ]
+    return pa.Table.from_pylist(rows, schema=arrow_schema(WORK))
+
+
+def read_back(spark: SparkSession, path: Path, schema: T.StructType) -> DataFrame:
+    """A frame that a job has written."""
+    literal = re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path.resolve()))  # Spark takes paths for patterns
+    return spark.read.schema(schema).parquet(f"file:{literal}")
+
+
+def write(frame: DataFrame, path: Path) -> None:
+    """Writes a frame to a folder that does not exist yet."""
+    frame.write.parquet(f"file:{path.resolve()}")

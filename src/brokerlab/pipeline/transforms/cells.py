@@ -1,0 +1,143 @@
+"""Metrics of cells: the mean over valid runs, with Student's t interval."""
+
+from collections.abc import Mapping
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (house style: T, F and W)
+
+from brokerlab.pipeline.columns import share
+from brokerlab.pipeline.schemas import CELLS
+from brokerlab.pipeline.transforms.usage import is_broker
+
+# Name and unit of every metric, in the order of the table.
+METRICS = {
+    "latency.mean": "ms",
+    "latency.p50": "ms",
+    "latency.p95": "ms",
+    "latency.p99": "ms",
+    "latency.p99_9": "ms",
+    "latency.max": "ms",
+    "delivery.failure_percent": "%",
+    "delivery.duplicated": "messages",
+    "throughput.published_per_s": "1/s",
+    "throughput.delivered_per_s": "1/s",
+    "resources.broker_cpu_percent": "%",
+    "resources.broker_rss_max_mib": "MiB",
+    "resources.cpu_us_per_delivery": "µs",
+}
+
+_LATENCY = {
+    "latency.mean": "mean_ms",
+    "latency.p50": "p50_ms",
+    "latency.p95": "p95_ms",
+    "latency.p99": "p99_ms",
+    "latency.p99_9": "p99_9_ms",
+    "latency.max": "max_ms",
+}
+
+
+def cells_table(
+    values: DataFrame, *, runs: DataFrame, t_factors: Mapping[int, float], confidence_percent: float
+) -> DataFrame:
+    """One row per cell and metric, also where no run of the cell is valid; `runs` is the finished table.
+
+    `t_factors` gives the half width of the interval in standard deviations, by the number of runs.
+    """
+    valid = runs.where(F.col("verdict") == "valid").select("run_id", "cell")
+    half_width = F.col("sd") * _by_number(t_factors, F.col("n"))
+    spread = (
+        values.where(F.col("value").isNotNull())
+        .join(valid, on="run_id", how="inner")
+        .groupBy("cell", "metric")
+        .agg(
+            F.count("value").cast("int").alias("n"),
+            F.avg("value").alias("mean"),
+            F.stddev_samp("value").alias("sd"),
+            F.min("value").alias("min"),
+            F.max("value").alias("max"),
+        )
+    )
+    return (
+        _grid(runs)
+        .join(spread, on=["cell", "metric"], how="left")
+        .withColumns(
+            {
+                "n": F.coalesce("n", F.lit(0)),
+                "low": F.col("mean") - half_width,
+                "high": F.col("mean") + half_width,
+                "confidence_percent": F.lit(float(confidence_percent)),
+            }
+        )
+        .to(CELLS)
+    )
+
+
+def run_values(*, latency: DataFrame, delivery: DataFrame, throughput: DataFrame, resources: DataFrame) -> DataFrame:
+    """One row per run and metric, from the finished tables."""
+    measured = [_latency(latency), _delivery(delivery), *_throughput(throughput), _resources(resources)]
+    return reduce(DataFrame.unionByName, measured)
+
+
+def _grid(runs: DataFrame) -> DataFrame:
+    """One row per cell and metric."""
+    metrics = F.array(
+        *(F.struct(F.lit(name).alias("metric"), F.lit(unit).alias("unit")) for name, unit in METRICS.items())
+    )
+    about = runs.groupBy("cell").agg(
+        *(F.min_by(name, "run_id").alias(name) for name in ("broker", "qos", "levels")),
+        F.count_if(F.col("verdict") != "valid").cast("int").alias("invalid_runs"),
+    )
+    return about.select("*", F.inline(metrics))
+
+
+def _latency(latency: DataFrame) -> DataFrame:
+    chosen = latency.where((F.col("kind") == "intended") & (F.col("group") == "all"))
+    return _long(chosen, {name: F.col(column) for name, column in _LATENCY.items()})
+
+
+def _delivery(delivery: DataFrame) -> DataFrame:
+    by_run = delivery.groupBy("run_id").agg(*(F.sum(name).alias(name) for name in ("lost", "expected", "duplicated")))
+    return _long(
+        by_run,
+        {
+            "delivery.failure_percent": 100 * share(F.col("lost"), F.col("expected")),
+            "delivery.duplicated": F.col("duplicated").cast("double"),
+        },
+    )
+
+
+def _throughput(throughput: DataFrame) -> list[DataFrame]:
+    sent, arrived = (throughput.where(F.col("window") == window) for window in ("send", "delivery"))
+    return [
+        _long(sent, {"throughput.published_per_s": F.col("published_per_s")}),
+        _long(arrived, {"throughput.delivered_per_s": F.col("delivered_per_s")}),
+    ]
+
+
+def _resources(resources: DataFrame) -> DataFrame:
+    by_run = (
+        resources.where((F.col("phase") == "measure") & is_broker())
+        .groupBy("run_id")
+        .agg(*(F.sum(name).alias(name) for name in ("cpu_percent", "rss_max_mib", "cpu_us_per_delivery")))
+    )
+    return _long(
+        by_run,
+        {
+            "resources.broker_cpu_percent": F.col("cpu_percent"),
+            "resources.broker_rss_max_mib": F.col("rss_max_mib"),
+            "resources.cpu_us_per_delivery": F.col("cpu_us_per_delivery"),
+        },
+    )
+
+
+def _long(wide: DataFrame, metrics: Mapping[str, Column]) -> DataFrame:
+    """One row per run and metric of a frame with one row per run."""
+    pairs = [F.struct(F.lit(name).alias("metric"), value.alias("value")) for name, value in metrics.items()]
+    return wide.select("run_id", F.inline(F.array(*pairs)))
+
+
+def _by_number(factors: Mapping[int, float], n: Column) -> Column:
+    """The factor of n; null where there is none, as for a single run."""
+    entries = [F.lit(part) for entry in {-1: 0.0, **factors}.items() for part in entry]  # a map needs an entry
+    return F.try_element_at(F.create_map(*entries), n)

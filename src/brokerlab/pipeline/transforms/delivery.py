@@ -1,0 +1,60 @@
+"""The ledger's counts, and whether the contract of its QoS was kept."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (house style: T, F and W)
+
+from brokerlab.pipeline.columns import contract, contract_verdict, share, total
+from brokerlab.pipeline.schemas import DELIVERY
+from brokerlab.pipeline.transforms import family
+
+
+def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
+    """One row per run, QoS asked and QoS granted; covers every publication of the run, warm-up included."""
+    about = runs.select("run_id", "cell", F.col("qos").alias("qos_asked"), "is_cut_off")
+    counts = _counts(partials).join(_published(partials), on="run_id", how="left").join(about, on="run_id", how="inner")
+    with_losses = counts.withColumns(
+        {
+            "acknowledged": _unless_qos_0(F.col("acknowledged")),
+            "never_acknowledged": _unless_qos_0(F.col("published") - F.col("acknowledged")),
+            "lost": F.col("expected") - F.col("delivered"),
+            "acknowledged_lost": _unless_qos_0(F.col("acknowledged_expected") - F.col("acknowledged_delivered")),
+        }
+    )
+    return with_losses.withColumns(
+        {
+            "contract": contract(),
+            "failure_percent": 100 * share(F.col("lost"), F.col("expected")),
+            "verdict": contract_verdict(),
+        }
+    ).to(DELIVERY)
+
+
+def _counts(partials: DataFrame) -> DataFrame:
+    """One row per run and QoS granted."""
+    is_ledger = F.col("expected").isNotNull() | F.col("flow").isNotNull() | F.col("unexpected").isNotNull()
+    granted = F.coalesce("expected.qos_granted", "flow.qos_granted", "unexpected.qos_granted")
+    return (
+        partials.where(is_ledger)
+        .groupBy("run_id", granted.alias("qos_granted"))
+        .agg(
+            total("expected.pairs").alias("expected"),
+            total("expected.acknowledged_pairs").alias("acknowledged_expected"),
+            total("flow.delivered").alias("delivered"),
+            total("flow.acknowledged_delivered").alias("acknowledged_delivered"),
+            total("flow.duplicated").alias("duplicated"),
+            total("flow.duplicated_flagged").alias("duplicated_flagged"),
+            total("flow.reordered").alias("reordered"),
+            total("unexpected.arrivals").alias("unexpected"),
+        )
+    )
+
+
+def _published(partials: DataFrame) -> DataFrame:
+    """One row per run."""
+    publishers = family(partials, "publisher").groupBy("run_id")
+    return publishers.agg(total("published").alias("published"), total("acknowledged").alias("acknowledged"))
+
+
+def _unless_qos_0(count: Column) -> Column:
+    """At QoS 0 nothing is acknowledged, so the count is not known rather than zero."""
+    return F.when(F.col("qos_asked") > 0, count)

@@ -1,0 +1,78 @@
+"""What the nodes used, and what the brokers counted themselves."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (house style: T, F and W)
+
+from brokerlab.pipeline.columns import mib, share
+from brokerlab.pipeline.schemas import COUNTERS, RESOURCES
+from brokerlab.pipeline.transforms import family
+
+_BUSY_PERCENT = 80  # below it a projection to the full core leaves what was seen (design, section 6)
+
+
+def is_broker() -> Column:
+    return F.col("node").startswith("broker/")
+
+
+def resources_table(partials: DataFrame, *, runs: DataFrame, throughput: DataFrame) -> DataFrame:
+    """One row per run, node and phase; `throughput` says what the work was spent on."""
+    deliveries = throughput.where(F.col("window") == "delivery").select("run_id", "delivered", "delivered_per_s")
+    used = (
+        _by_node(partials)
+        .join(runs.select("run_id", "cell"), on="run_id", how="inner")
+        .join(deliveries, on="run_id", how="left")
+        .withColumn("cpu_percent", 100 * share(F.col("cpu_s"), F.col("seconds")))
+    )
+    is_measure = F.col("phase") == "measure"
+    is_projected = is_measure & is_broker() & (F.col("cpu_percent") > 0)
+    return used.withColumns(
+        {
+            "cpu_us_per_delivery": F.when(is_measure, share(1e6 * F.col("cpu_s"), F.col("delivered"))),
+            "deliveries_per_core_s": F.when(is_measure, share(F.col("delivered"), F.col("cpu_s"))),
+            "projected_per_s": F.when(is_projected, share(100 * F.col("delivered_per_s"), F.col("cpu_percent"))),
+            "projection_is_extrapolation": F.when(is_projected, F.col("cpu_percent") < _BUSY_PERCENT),
+        }
+    ).to(RESOURCES)
+
+
+def _by_node(partials: DataFrame) -> DataFrame:
+    """One row per run, node and phase: the node's processes added up.
+
+    The largest memory of a node is the sum of each process's largest, which they may not have had at once.
+    """
+    return (
+        family(partials, "usage")
+        .groupBy("run_id", "node", "phase")
+        .agg(
+            F.max("seconds").alias("seconds"),
+            (F.sum("cpu_ns") / 1e9).alias("cpu_s"),
+            F.sum("rss_mean_bytes").alias("rss_mean_bytes"),
+            F.sum("rss_max_bytes").alias("rss_max_bytes"),
+            _sum_if_all_known("read_bytes").alias("read_bytes"),
+            _sum_if_all_known("written_bytes").alias("written_bytes"),
+        )
+        .withColumns({"rss_mean_mib": mib("rss_mean_bytes"), "rss_max_mib": mib("rss_max_bytes")})
+    )
+
+
+def _sum_if_all_known(column: str) -> Column:
+    is_known = F.count(column) == F.count(F.lit(1))
+    return F.when(is_known, F.round(F.sum(column)).cast("bigint"))
+
+
+def counters_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
+    """One row per run, node and counter: the broker's last value beside our count of the same thing."""
+    claims = runs.select("run_id", F.inline("counters").alias("name", "equals", "qos_counted", "note"))
+    about = runs.select("run_id", "cell", "qos", "proof_publications")
+    published = family(partials, "publisher").groupBy("run_id").agg(F.sum("published").alias("published"))
+    is_comparable = (F.col("equals") == "publications") & F.array_contains("qos_counted", F.col("qos"))
+    ours = F.coalesce("published", F.lit(0)) + F.coalesce("proof_publications", F.lit(0))
+    return (
+        family(partials, "counter")
+        .join(about, on="run_id", how="inner")
+        .join(claims, on=["run_id", "name"], how="left")
+        .join(published, on="run_id", how="left")
+        .withColumns({"broker_value": F.col("value"), "our_value": F.when(is_comparable, ours.cast("double"))})
+        .withColumn("agrees", F.col("broker_value") == F.col("our_value"))
+        .to(COUNTERS)
+    )

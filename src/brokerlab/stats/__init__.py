@@ -1,0 +1,1 @@
+"""Pure mathematics over arrays, thin over SciPy. Imports nothing else of brokerlab."""
