@@ -15,11 +15,9 @@ from brokerlab.report.metrics import Estimate
 from brokerlab.report.numbers import NOT_KNOWN
 from brokerlab.report.results import Results, Row, read_results
 
-_INTERVAL = "interval"
 _METRICS = {
     "p50 ms": "latency.p50",
     "p99 ms": "latency.p99",
-    _INTERVAL: "latency.p99",
     "delivered/s": "throughput.delivered_per_s",
     "lost %": "delivery.failure_percent",
     "broker CPU %": "resources.broker_cpu_percent",
@@ -58,27 +56,24 @@ def _made_again_as(run_id: str) -> str | None:
 
 def _print_cells(results: Results, compared: list[Group]) -> None:
     factors = varying_factors(results)
-    titles = [_title(name, results) for name in _METRICS]
+    ranked = f"{results.study.rank_by}, {results.confidence_percent:g} % interval"
+    titles = (*_METRICS, ranked)
     rows = [_cell_row(cell, results) for group in compared for cell in group.cells]
     say()
     table(Columns((*factors, "broker", *titles, "contract", "valid runs"), right=frozenset(titles)), rows)
 
 
-def _title(name: str, results: Results) -> str:
-    return f"p99, {results.confidence_percent:g} % {name}" if name == _INTERVAL else name
-
-
 def _cell_row(cell: CellResult, results: Results) -> list[str]:
     levels = [value for _, value in cell.levels]
-    values = [_value(cell.estimates.get(metric), name) for name, metric in _METRICS.items()]
+    values = [_mean(cell.estimates.get(metric)) for metric in _METRICS.values()]
+    ranked = cell.estimates.get(results.study.rank_by)
+    interval = ranked.interval_text if ranked else NOT_KNOWN
     contract = contract_of(cell, results).verdict or NOT_KNOWN
-    return [*levels, cell.broker, *values, contract, f"{cell.valid_runs}/{len(cell.runs)}"]
+    return [*levels, cell.broker, *values, interval, contract, f"{cell.valid_runs}/{len(cell.runs)}"]
 
 
-def _value(estimate: Estimate | None, name: str) -> str:
-    if estimate is None:
-        return NOT_KNOWN
-    return estimate.interval_text if name == _INTERVAL else estimate.mean_text
+def _mean(estimate: Estimate | None) -> str:
+    return estimate.mean_text if estimate else NOT_KNOWN
 
 
 def _print_rejected(results: Results) -> None:

@@ -70,9 +70,10 @@ class Estimate:
 
     @property
     def interval_text(self) -> str:
+        """None of the metrics can be negative, so an interval that would reach below 0 is shown from 0."""
         if self.low is None or self.high is None:
             return NOT_KNOWN
-        return f"{fixed(self.low, self.places)} – {fixed(self.high, self.places)}"
+        return f"{fixed(max(self.low, 0.0), self.places)} – {fixed(self.high, self.places)}"
 
 
 def best_first(estimates: list[Estimate]) -> list[Estimate]:
