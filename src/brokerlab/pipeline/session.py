@@ -1,5 +1,6 @@
 """The one place that opens Spark, with Java checked first and nothing printed on the user's terminal."""
 
+import atexit
 import os
 import re
 import shutil
@@ -29,30 +30,28 @@ class Java:
     version: int
 
 
-@contextmanager
-def open_session(*, app: str, memory_gib: int = 1, master: str | None = None) -> Iterator[SparkSession]:
-    """A Spark session on all cores of this machine, unless `master` names another place; stopped at the end.
+def open_session(*, app: str, memory_gib: int = 1, master: str | None = None) -> SparkSession:
+    """A Spark session on all cores of this machine, unless `master` names another place.
 
+    Whoever opens it stops it: `with open_session(app=...) as spark:`.
     Java's own standard error goes to a file for as long as it lives, because it warns of its modules whatever
-    it is told. That moves this process's descriptor 2 aside while Java starts: show no live progress meanwhile.
+    it is told. That takes this process's standard error aside while Java starts.
     """
     find_java()
-    with tempfile.TemporaryDirectory(prefix="brokerlab-spark-", ignore_cleanup_errors=True) as folder:
-        log = Path(folder) / "java.log"
-        builder = SparkSession.builder.appName(app).master(master or "local[*]")
-        for name, value in settings(memory_gib=memory_gib, folder=Path(folder)).items():
-            builder = builder.config(name, value)
-        try:
-            with _environment(_ENVIRONMENT), _standard_error_to(log):
-                spark = builder.getOrCreate()
-        except PySparkRuntimeError as problem:
-            raise UserError(
-                f"Spark did not start: {problem}\n{_end_of(log)}", hint="look at Java with `brokerlab doctor`"
-            ) from problem
-        try:
-            yield spark
-        finally:
-            spark.stop()
+    # Java outlives the session and ends with this process, so its folder does too.
+    folder = Path(tempfile.mkdtemp(prefix="brokerlab-spark-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    builder = SparkSession.builder.appName(app).master(master or "local[*]")
+    for name, value in settings(memory_gib=memory_gib, folder=folder).items():
+        builder = builder.config(name, value)
+    log = folder / "java.log"
+    try:
+        with _environment(_ENVIRONMENT), _standard_error_to(log):
+            return builder.getOrCreate()
+    except PySparkRuntimeError as problem:
+        raise UserError(
+            f"Spark did not start: {problem}\n{_end_of(log)}", hint="look at Java with `brokerlab doctor`"
+        ) from problem
 
 
 def settings(*, memory_gib: int, folder: Path) -> Mapping[str, str]:

@@ -7,6 +7,7 @@ within 0.8 % of every value in it.
     bucket   -2        -1   0       1 .. 63      64      65 ..
     values   < 0       0    1 ns    (empty)      2 ns    (empty below 3 ns) ..
 
+A float64 holds whole numbers up to 2^53 exactly: 104 days. Longer durations may fall in the next bucket up.
 Zero and negative durations have no logarithm; they are counted in buckets of their own, not dropped.
 """
 

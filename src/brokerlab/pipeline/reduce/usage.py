@@ -27,7 +27,7 @@ def usage(samples: pa.Table, phases: Sequence[Phase]) -> Iterator[dict[str, Any]
         own = samples.take(pa.array(rows)).sort_by("at_ns")
         at_ns = longs(own, "at_ns")
         for phase in phases:
-            if at_ns[0] <= phase.end_ns and at_ns[-1] >= phase.start_ns:
+            if at_ns[0] < phase.end_ns and at_ns[-1] > phase.start_ns:
                 yield {**key, "phase": phase.name, "seconds": phase.seconds, **_in_phase(own, at_ns, phase)}
 
 

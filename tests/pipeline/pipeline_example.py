@@ -1,0 +1,87 @@
+"""A study that can be counted on paper: three valid runs of one cell, an invalid one, and another broker.
+
+Run 1, the ten messages (QoS 1; due at 1.9 s, which is warm-up, and then every 100 ms from 2.1 s):
+
+    seq       0    1    2    3    4    5     6     7     8       9
+    acked     yes  yes  yes  yes  yes  yes   yes   yes   no      yes
+    arrives   1    1    2    110  4    5+6D  lost  7+8   lost    9       ms after it was due
+
+    3 comes after 4 (reordered), 5 again with DUP and 7 again without, and two foreign messages arrive.
+    Delivered 8 of 10, lost 2, one of them after its acknowledgement.
+    Latency of the seven measured: 1 2 4 5 7 9 110 ms, mean 138 / 7.
+"""
+
+from typing import Any
+
+from pipeline_runs import MS, RunBuilder, S, arrival, publication
+
+from brokerlab.record.directory import StudyDirectory
+
+MIB = 2**20
+RECEIVED = "$SYS/broker/publish/messages/received"
+CLAIMS = [
+    {"topic": RECEIVED, "equals": "publications", "qos": [0, 1], "note": "counts QoS 0 and 1"},
+    {"topic": "$SYS/only/zero", "equals": "publications", "qos": [0], "note": ""},
+]
+
+
+def ten_messages() -> dict[str, list[dict[str, Any]]]:
+    due_ms = [1900, *range(2100, 3000, 100)]
+    sent = [publication(seq, at_ms, acked=seq != 8, qos=1) for seq, at_ms in enumerate(due_ms)]
+    arrivals = [
+        arrival(sent[0], 1),
+        arrival(sent[1], 1),
+        arrival(sent[2], 2),
+        arrival(sent[4], 4),
+        arrival(sent[3], 110),
+        arrival(sent[5], 5),
+        arrival(sent[5], 6, dup=True),
+        arrival(sent[7], 7),
+        arrival(sent[7], 8),
+        arrival(sent[9], 9),
+        arrival(sent[9], 9, publisher=2**32 - 1),
+        arrival(sent[9], 9, seq=10),
+    ]
+    return {"publications": sent, "deliveries": arrivals}
+
+
+def samples() -> list[dict[str, Any]]:
+    """Broker: 0.5 s of CPU in the two seconds of measuring, 50, 60 and 70 MiB."""
+    broker = [(2, 1000, 50), (3, 1200, 60), (4, 1500, 70)]
+    return [
+        {"node": "broker/0", "process": 10, "at_ns": at * S, "cpu_ns": cpu * MS, "rss_bytes": rss * MIB}
+        for at, cpu, rss in broker
+    ]
+
+
+def counters() -> list[dict[str, Any]]:
+    """The broker saw the ten and the one that proved it ready."""
+    values = [(RECEIVED, 2, 3.0), (RECEIVED, 5, 11.0), ("$SYS/only/zero", 5, 1.0), ("$SYS/uptime", 5, 6.0)]
+    return [{"node": "broker/0", "name": name, "at_ns": at * S, "value": value} for name, at, value in values]
+
+
+def plain(lost: int) -> dict[str, list[dict[str, Any]]]:
+    """Ten measured messages, each 2 ms under way, the last `lost` of which do not arrive."""
+    sent = [publication(seq, 2000 + 100 * seq, acked=True, qos=1) for seq in range(10)]
+    return {"publications": sent, "deliveries": [arrival(message, 2) for message in sent[: 10 - lost]]}
+
+
+def write_example(study: StudyDirectory) -> None:
+    cell = {"cell": "broker-amqtt.qos-1", "qos": 1, "subscribers": {0: ("t/#", 1)}, "counters": CLAIMS}
+    _write(study, RunBuilder(**cell, repetition=1, order=4), ten_messages(), with_samples=True)
+    _write(study, RunBuilder(**cell, repetition=2, order=1), plain(lost=0))
+    _write(study, RunBuilder(**cell, repetition=3, order=3), plain(lost=1))
+    slow = {"value": "invalid", "reasons": ["the generator was the limit"]}
+    _write(study, RunBuilder(**cell, repetition=4, order=5, verdict=slow), plain(lost=10))
+    _write(study, RunBuilder(cell="broker-nats.qos-0", broker="nats", order=2), plain(lost=0))
+
+
+def _write(
+    study: StudyDirectory, run: RunBuilder, raw: dict[str, list[dict[str, Any]]], *, with_samples: bool = False
+) -> None:
+    more = {"resources": {"sampler": samples()}, "counters": {"sys": counters()}} if with_samples else {}
+    messages = {
+        "publications": {"publishers-0": raw["publications"]},
+        "deliveries": {"subscribers-0": raw["deliveries"]},
+    }
+    run.write(study, **messages, **more)

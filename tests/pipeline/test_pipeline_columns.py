@@ -1,0 +1,106 @@
+"""Columns against literal tables: inputs, then what is expected; null has its row."""
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812
+
+from brokerlab.pipeline.columns import (
+    bucket_middle,
+    contract,
+    contract_verdict,
+    place_among,
+    reaches,
+    sample_sd,
+    share,
+)
+
+pytestmark = pytest.mark.pipeline
+
+
+def differences(spark, schema, rows, column):
+    """Rows where the column is not the last value of the row."""
+    frame = spark.createDataFrame(rows, schema).withColumn("got", column)
+    return [tuple(row) for row in frame.collect() if row.got != row.expected]
+
+
+LEDGER = (
+    "qos_asked int, qos_granted int, acknowledged_lost long, never_acknowledged long, duplicated long, "
+    "unexpected long, is_cut_off boolean, expected string"
+)
+
+
+def test_contract_verdict(spark):
+    rows = [
+        (0, 0, None, None, 0, 0, False, "kept"),
+        (0, 0, None, None, 1, 0, False, "broken"),  # at most once means never twice
+        (0, 0, None, None, 0, 1, False, "broken"),
+        (1, 1, 0, 0, 5, 5, False, "kept"),  # at least once may be twice
+        (1, 1, 1, 0, 0, 0, False, "broken"),
+        (1, 1, 1, 3, 0, 0, False, "broken"),
+        (1, 1, 0, 3, 0, 0, False, "unknown"),
+        (2, 2, 0, 0, 0, 0, False, "kept"),
+        (2, 2, 0, 0, 1, 0, False, "broken"),
+        (2, 2, 1, 0, 0, 0, False, "broken"),
+        (2, 2, 0, 1, 0, 0, False, "unknown"),
+        (2, 1, 0, 0, 1, 0, False, "kept"),  # granted less: judged by what was granted
+        (1, 0, 1, 1, 0, 0, False, "kept"),
+        (2, 128, 0, 0, 0, 0, False, "unknown"),  # refused
+        (0, None, None, None, 0, 4, False, "unknown"),
+        (0, 0, None, None, 1, 0, True, "unknown"),  # pages are missing
+    ]
+
+    assert differences(spark, LEDGER, rows, contract_verdict()) == []
+
+
+def test_contract_is_that_of_the_lower_qos(spark):
+    rows = [
+        (0, 0, "at most once"),
+        (1, 1, "at least once"),
+        (2, 2, "exactly once"),
+        (2, 1, "at least once"),
+        (1, 2, "at least once"),
+        (2, 128, "exactly once"),
+        (1, None, "at least once"),
+        (None, None, None),
+    ]
+
+    assert differences(spark, "qos_asked int, qos_granted int, expected string", rows, contract()) == []
+
+
+def test_share_of_nothing_is_null(spark):
+    rows = [(1, 4, 0.25), (0, 4, 0.0), (1, 0, None), (0, 0, None), (None, 4, None), (1, None, None)]
+
+    assert differences(spark, "a long, b long, expected double", rows, share(F.col("a"), F.col("b"))) == []
+
+
+def test_sample_sd(spark):
+    """Of 1 2 3: sum 6, squares 14, sd 1. Of equal large values rounding must not leave a root of less than zero."""
+    rows = [(3, 6.0, 14.0, 1.0), (2, 0.2, 0.02 - 1e-18, 0.0), (1, 5.0, 25.0, None), (None, None, None, None)]
+
+    assert differences(spark, "n long, s double, q double, expected double", rows, sample_sd("n", "s", "q")) == []
+
+
+def test_bucket_middle_stays_within_the_values(spark):
+    rows = [
+        (1024, 1040, 0, 5000, 1031.5),
+        (1024, 1040, 1035, 5000, 1035.0),
+        (1024, 1040, 0, 1025, 1025.0),
+        (0, 1, -5, 9, 0.0),
+        (None, 0, -9, 100, -5.0),  # negative values, of which the least is -9
+        (1, 2, 1, 1, 1.0),
+    ]
+    schema = "low_ns long, high_ns long, least long, most long, expected double"
+
+    assert differences(spark, schema, rows, bucket_middle("least", "most")) == []
+
+
+def test_reaches_the_rank(spark):
+    """p99.9 of 3000 values is the 2997th, exactly."""
+    rows = [(2996, 3000, False), (2997, 3000, True), (1, 1, True), (0, 1, False), (None, 5, None)]
+
+    assert differences(spark, "c long, n long, expected boolean", rows, reaches("c", "n", parts_of_10000=9990)) == []
+
+
+def test_place_among_names(spark):
+    rows = [("a", 1), ("b", 2), ("z", 0), (None, None)]
+
+    assert differences(spark, "name string, expected long", rows, place_among("name", ("a", "b"))) == []
