@@ -229,6 +229,19 @@ def test_a_counter_that_disagrees_says_so(spark):
     assert (row.broker_value, row.our_value, row.agrees, row.note) == (10.0, 11.0, False, "n")
 
 
+def test_a_counter_of_bytes_is_held_against_the_payload_without_the_proof(spark):
+    claim = {"name": "bytes", "equals": "payload_bytes", "qos": [1], "note": ""}
+    runs = runs_from(spark, {"run_id": "a/1", "counters": [claim], "proof_publications": 1})
+    partials = partials_from(
+        spark,
+        ("a/1", "publisher", {"published": 10, "published_bytes": 640}),
+        ("a/1", "counter", {"node": "broker/0", "name": "bytes", "value": 640.0}),
+    )
+    (row,) = counters_table(partials, runs=runs).collect()
+
+    assert (row.our_value, row.agrees) == (640.0, True)
+
+
 def test_quantiles_agree_with_stats_on_many_values(spark):
     """Two halves of a histogram, merged by Spark, against the same histogram in one piece."""
     ns = pa.array([(seq * 7919) % 1009 * 1000 - 2000 for seq in range(5000)]).to_numpy()

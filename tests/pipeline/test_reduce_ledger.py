@@ -174,9 +174,10 @@ def test_zero_and_negative_latencies_are_counted(study):
     assert [row["bucket"] for row in partials_of(run)["bucket"]][:2] == [-2, -1]
 
 
-@pytest.mark.parametrize("rows_per_file", [1, 2, 3, 100])
-def test_files_of_a_worker_are_one_stream(study, rows_per_file):
-    """Order 0 2 1 2 3 0: one late, two duplicates, wherever a file ends."""
+@pytest.mark.parametrize(("rows_per_file", "rows_at_once"), [(1, 9), (2, 9), (3, 2), (100, 9), (100, 1), (100, 4)])
+def test_files_of_a_worker_are_one_stream(study, monkeypatch, rows_per_file, rows_at_once):
+    """Order 0 2 1 2 3 0: one late, two duplicates, wherever a file or a portion of it ends."""
+    monkeypatch.setattr("brokerlab.pipeline.reduce.work._ROWS_AT_ONCE", rows_at_once)
     sent = four_messages()
     run = RunBuilder().write(study)
     write_rows(run, "publications", "p-0", sent, rows_per_file=rows_per_file)

@@ -73,11 +73,7 @@ def _serve(
 def _loop(role: Role, pipe: Connection, epoll: select.epoll, alarm: Alarm) -> None:
     while True:
         wake_ns = role.tick(now_ns())
-        if wake_ns is not None:
-            alarm.set(wake_ns)
-        if role.gather_s:
-            time.sleep(role.gather_s)
-        for fd, event in epoll.poll(_LONGEST_SLEEP_S):
+        for fd, event in _wait(role, wake_ns, epoll, alarm):
             if fd == alarm.fd:
                 alarm.clear()
             elif fd == pipe.fileno():
@@ -85,6 +81,19 @@ def _loop(role: Role, pipe: Connection, epoll: select.epoll, alarm: Alarm) -> No
                     return
             else:
                 role.ready(fd, event)
+
+
+def _wait(role: Role, wake_ns: int | None, epoll: select.epoll, alarm: Alarm) -> list[tuple[int, int]]:
+    """Sleeps until something happens or is due; a role that gathers looks at fixed intervals instead.
+
+    Waking up costs more CPU than anything that is done then, some 30 µs: under saturation it is done seldom.
+    """
+    if role.gather_s:
+        time.sleep(role.gather_s)
+        return epoll.poll(0)
+    if wake_ns is not None:
+        alarm.set(wake_ns)
+    return epoll.poll(_LONGEST_SLEEP_S)
 
 
 def _obey(role: Role, pipe: Connection) -> bool:

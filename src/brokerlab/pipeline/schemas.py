@@ -29,7 +29,7 @@ def arrow_schema(schema: T.StructType) -> pa.Schema:
 
 COUNTER_CLAIM = _schema(
     name=TEXT,
-    equals=TEXT,  # which of our counts the broker's must equal: "publications"
+    equals=TEXT,  # which of our counts the broker's must equal: "publications" or "payload_bytes"
     qos=T.ArrayType(INT),  # the QoS levels that the broker includes
     note=TEXT,
 )
@@ -89,6 +89,7 @@ PUBLISHER = _schema(
     publisher=LONG,
     published=LONG,
     acknowledged=LONG,
+    published_bytes=LONG,  # payload
     measured=LONG,  # of those published: intended in the measure phase
     measured_acknowledged=LONG,
     measured_bytes=LONG,  # payload

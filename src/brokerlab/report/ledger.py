@@ -138,5 +138,5 @@ def counters_summary(results: Results) -> str:
     brokers = sorted(
         {row["broker"] for row in results.runs if row["run_id"] in {c["run_id"] for c in results.counters}}
     )
-    agree = f"{agreeing} of {plural(len(compared), 'comparison')} agree with our own count of publications"
+    agree = f"{agreeing} of {plural(len(compared), 'comparison')} agree with our own count"
     return f"{', '.join(brokers) or NOT_KNOWN}: {agree}."

@@ -25,6 +25,7 @@ from brokerlab.pipeline.schemas import PARTIALS, arrow_schema
 
 GROUP = "all"  # the only group of messages so far
 
+_ROWS_AT_ONCE = 500_000
 _NUMBERED = re.compile(r"-\d+\.parquet$")
 _SCHEMA = arrow_schema(PARTIALS)
 
@@ -109,6 +110,7 @@ def _publications(work: Work) -> list[pa.RecordBatch]:
         "publisher": publications.publishers,
         "published": published,
         "acknowledged": acknowledged,
+        "published_bytes": publications.per_publisher(publications.is_published, publications.payload_bytes),
         "measured": publications.per_publisher(measured),
         "measured_acknowledged": publications.per_publisher(measured & publications.is_acknowledged),
         "measured_bytes": publications.per_publisher(measured, publications.payload_bytes),
@@ -135,8 +137,8 @@ def _last_sent_ns(publications: Publications) -> list[int | None]:
 def _deliveries(work: Work) -> list[pa.RecordBatch]:
     publications, expected = _read_run(work.run)
     ledger, tallies = Ledger(publications, expected), {"intended": Tally(), "sent": Tally()}
-    for table in read_files(work.deliveries, "deliveries", COLUMNS):
-        measured = ledger.add(table)
+    for rows in _portions(work.deliveries):
+        measured = ledger.add(rows)
         tallies["intended"].add(measured.received_ns - measured.intended_ns, resolution_ns=measured.resolution_ns)
         tallies["sent"].add(measured.received_ns - measured.sent_ns, resolution_ns=measured.resolution_ns)
     latency = [batch for kind, tally in tallies.items() if tally.n for batch in _latency(work.run, kind, tally)]
@@ -145,6 +147,13 @@ def _deliveries(work: Work) -> list[pa.RecordBatch]:
         partial(work.run, "unexpected", _unexpected_columns(ledger, expected)),
         *latency,
     ]
+
+
+def _portions(files: Sequence[str]) -> Iterator[pa.Table]:
+    """Deliveries in order of arrival, so many at a time that the arrays made of them stay small."""
+    for table in read_files(files, "deliveries", COLUMNS):
+        for start in range(0, table.num_rows, _ROWS_AT_ONCE):
+            yield table.slice(start, _ROWS_AT_ONCE)
 
 
 def _flow_columns(ledger: Ledger, publications: Publications, expected: Expectation) -> dict[str, Any]:
