@@ -1,7 +1,7 @@
 """Columns against literal tables: inputs, then what is expected; null has its row."""
 
 import pytest
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import (
     bucket_middle,

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from pipeline_example import write_example
 from pipeline_runs import MS, S, new_study
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
 from brokerlab.pipeline.manifests import manifests_table, read_runs

@@ -1,6 +1,4 @@
-import os
 import re
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -9,63 +7,20 @@ import pytest
 
 import brokerlab
 from brokerlab.errors import UserError
-from brokerlab.pipeline.session import find_java, open_session
+from brokerlab.pipeline import java
+from brokerlab.pipeline.session import open_session
 
 pytestmark = pytest.mark.pipeline
-
-
-def fake_java(folder, says):
-    program = folder / "bin" / "java"
-    program.parent.mkdir(parents=True)
-    program.write_text(f"#!/bin/sh\necho '{says}' >&2\n")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    return folder
-
-
-def test_the_java_here_is_new_enough():
-    java = find_java()
-
-    assert java.version >= 17
-    assert java.program.name == "java"
-
-
-def test_no_java_says_what_to_install(tmp_path):
-    with pytest.raises(UserError, match="there is no java in PATH") as refused:
-        find_java({"PATH": str(tmp_path)})
-
-    assert "apt-get install openjdk-17-jre-headless" in refused.value.hint
-
-
-def test_java_home_without_java_is_named(tmp_path):
-    with pytest.raises(UserError, match=re.escape(f"JAVA_HOME ({tmp_path})")):
-        find_java({"PATH": os.environ["PATH"], "JAVA_HOME": str(tmp_path)})
-
-
-@pytest.mark.parametrize(("says", "version"), [('openjdk version "11.0.2"', 11), ('java version "1.8.0_292"', 8)])
-def test_an_old_java_is_refused_with_its_version(tmp_path, says, version):
-    home = fake_java(tmp_path, says)
-
-    with pytest.raises(UserError, match=f"is version {version}$"):
-        find_java({"JAVA_HOME": str(home)})
-
-
-def test_a_program_that_is_no_java_is_refused(tmp_path):
-    with pytest.raises(UserError, match="does not tell its version"):
-        find_java({"JAVA_HOME": str(fake_java(tmp_path, "hello"))})
-
-
-def test_a_newer_java_in_java_home_is_taken(tmp_path):
-    home = fake_java(tmp_path, 'openjdk version "21.0.1" 2023-10-17')
-
-    assert find_java({"JAVA_HOME": str(home), "PATH": ""}).version == 21
 
 
 def test_opening_without_java_fails_before_spark_starts(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(java, "INSTALLED", tmp_path)
 
-    with pytest.raises(UserError, match="Spark needs Java 17"):
+    with pytest.raises(UserError, match="Spark needs Java 17") as refused:
         open_session(app="none")
+    assert "apt-get install openjdk-17-jre-headless" in refused.value.hint
 
 
 def test_spark_says_nothing_on_the_terminal(tmp_path):

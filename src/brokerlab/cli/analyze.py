@@ -3,11 +3,11 @@
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from brokerlab.cli.java import use_java
 from brokerlab.cli.outcome import print_outcome
 from brokerlab.cli.progress import steps
 from brokerlab.cli.studies import ResultsArgument
 from brokerlab.errors import ExitCode, UserError
+from brokerlab.pipeline.java import use_java
 from brokerlab.record.directory import StudyDirectory, open_results
 from brokerlab.study.quantity import read_percent
 from brokerlab.study.values import Analysis

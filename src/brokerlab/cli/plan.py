@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from brokerlab.cli.java import HINT, find_java
 from brokerlab.cli.machine import ENOUGH_CORES, usable_cores
 from brokerlab.cli.progress import duration
 from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, StudyArgument, prepare
 from brokerlab.cli.terminal import Columns, heading, say, table
+from brokerlab.pipeline.java import HINT, find_java
 from brokerlab.study.plan import Cell, Plan, plan_json
 
 _SHOWN_RUNS = 12  # so many are listed; a longer order is for --json

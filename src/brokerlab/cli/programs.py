@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from brokerlab.brokers.base import Found
 from brokerlab.brokers.registry import DRIVERS
 from brokerlab.cli.checkup import Check, limited, missing, ok
-from brokerlab.cli.java import HINT, OLDEST_JAVA, find_java
+from brokerlab.pipeline.java import HINT, OLDEST_JAVA, find_java
 
 _NOT_TO_COMPARE = {"scripted"}  # proves the meter
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")

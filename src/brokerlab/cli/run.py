@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from brokerlab.cli.analyze import write_tables
-from brokerlab.cli.java import use_java
 from brokerlab.cli.outcome import print_outcome
 from brokerlab.cli.outdir import Mode, opened
 from brokerlab.cli.plan import machine_notes
@@ -19,6 +18,7 @@ from brokerlab.cli.progress import duration, watching
 from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, StudyArgument, prepare
 from brokerlab.cli.terminal import say
 from brokerlab.errors import ExitCode, LabError, UserError
+from brokerlab.pipeline.java import use_java
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.study.plan import Plan, plan_json
 from brokerlab.study.problems import StudyError

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 (house style: T, F and W)
+from pyspark.sql import functions as F
 
 CONTRACTS = ("at most once", "at least once", "exactly once")  # of QoS 0, 1 and 2 (MQTT 3.1.1 section 4.3)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (house style: T, F and W)
+from pyspark.sql import functions as F
 
 from brokerlab.errors import UserError
 from brokerlab.pipeline.columns import place_among

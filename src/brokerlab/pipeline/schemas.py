@@ -5,7 +5,7 @@ The tests hold the key columns against null.
 """
 
 import pyarrow as pa
-from pyspark.sql import types as T  # noqa: N812 (house style: T, F and W)
+from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 PIPELINE_VERSION = 1  # raised by every change that can move numbers

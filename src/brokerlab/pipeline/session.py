@@ -2,32 +2,18 @@
 
 import atexit
 import os
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from brokerlab.errors import UserError
-
-LEAST_JAVA = 17  # Spark 4 runs on Java 17 and newer
-_HINT = (
-    "install it (Debian: `apt-get install openjdk-17-jre-headless`), "
-    "or set JAVA_HOME to the folder of a Java that is there"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Java:
-    program: Path
-    version: int
+from brokerlab.pipeline.java import use_java
 
 
 def open_session(*, app: str, memory_gib: int = 1, master: str | None = None) -> SparkSession:
@@ -37,7 +23,7 @@ def open_session(*, app: str, memory_gib: int = 1, master: str | None = None) ->
     Java's own standard error goes to a file for as long as it lives, because it warns of its modules whatever
     it is told. That takes this process's standard error aside while Java starts.
     """
-    find_java()
+    use_java()
     # Java outlives the session and ends with this process, so its folder does too.
     folder = Path(tempfile.mkdtemp(prefix="brokerlab-spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -91,30 +77,6 @@ _ENVIRONMENT = {
     "PYSPARK_DRIVER_PYTHON": sys.executable,
     "SPARK_LOCAL_IP": "127.0.0.1",
 }
-
-
-def find_java(environment: Mapping[str, str] = os.environ) -> Java:
-    """The Java that Spark will take: JAVA_HOME's, else the first in PATH; older ones than 17 are refused."""
-    home = environment.get("JAVA_HOME")
-    where = f"JAVA_HOME ({home})" if home else "PATH"
-    found = shutil.which("java", path=str(Path(home) / "bin") if home else environment.get("PATH", ""))
-    if found is None:
-        raise UserError(f"Spark needs Java {LEAST_JAVA} or newer, and there is no java in {where}", hint=_HINT)
-    version = _java_version(found)
-    if version is None or version < LEAST_JAVA:
-        what = "does not tell its version" if version is None else f"is version {version}"
-        raise UserError(f"Spark needs Java {LEAST_JAVA} or newer, and {found} {what}", hint=_HINT)
-    return Java(Path(found), version)
-
-
-def _java_version(program: str) -> int | None:
-    """17 of `openjdk version "17.0.15"`, 8 of `java version "1.8.0_292"`."""
-    try:
-        said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    match = re.search(r'version "(?:1\.)?(\d+)', said)
-    return int(match.group(1)) if match else None
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (house style: T, F and W)
-from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from brokerlab.pipeline.manifests import RunFacts, read_facts
 from brokerlab.pipeline.reduce.work import Work, bundles_of, pieces_of, reduce_work

@@ -63,7 +63,7 @@ def replace_json(path: Path, content: object) -> None:
 def read_manifest(path: Path) -> Json:
     """The manifest at `path`; a newer format or broken JSON is refused with the file's name."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content: Json = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise UserError(f"{path}: the manifest cannot be read: {problem}") from problem
     version = content.get("format") if isinstance(content, dict) else None

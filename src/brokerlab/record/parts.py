@@ -78,7 +78,7 @@ class PartWriter:
             self._schema,
             compression="zstd",
             use_dictionary=[name for name in self._schema.names if name not in delta],
-            column_encoding={name: "DELTA_BINARY_PACKED" for name in delta},
+            column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED"),
         )
 
     def _finish(self) -> None:

@@ -62,7 +62,7 @@ def test_missing_java_and_missing_broker_are_told_together(monkeypatch: pytest.M
         raise UserError("broker embedded is not on this machine", hint="get a broker")
 
     monkeypatch.setattr(run_command, "prepare", no_broker)
-    monkeypatch.setattr("brokerlab.cli.java.find_java", lambda: None)
+    monkeypatch.setattr("brokerlab.pipeline.java.find_java", lambda: None)
 
     with pytest.raises(UserError) as problem:
         run_command.run(str(study))
@@ -71,7 +71,7 @@ def test_missing_java_and_missing_broker_are_told_together(monkeypatch: pytest.M
 
 
 def test_without_the_tables_no_java_is_needed(monkeypatch: pytest.MonkeyPatch, study: Path) -> None:
-    monkeypatch.setattr("brokerlab.cli.java.find_java", lambda: None)
+    monkeypatch.setattr("brokerlab.pipeline.java.find_java", lambda: None)
     request = Request(str(study), None, [], [])
 
     assert run_command._prepared(request, needs_java=False).study.name == "tiny"

@@ -4,7 +4,7 @@
 """
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 (house style: T, F and W)
+from pyspark.sql import functions as F
 
 
 def family(partials: DataFrame, name: str) -> DataFrame:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 (house style: T, F and W)
+from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import share
 from brokerlab.pipeline.schemas import CELLS

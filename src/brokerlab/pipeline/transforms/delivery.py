@@ -1,7 +1,7 @@
 """The ledger's counts, and whether the contract of its QoS was kept."""
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 (house style: T, F and W)
+from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import contract, contract_verdict, share, total
 from brokerlab.pipeline.schemas import DELIVERY

@@ -1,8 +1,8 @@
 """Latency of first arrivals in the measure phase: histograms that merge, and what is read from them."""
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import Window as W  # noqa: N817 (house style: T, F and W)
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import Window as W
+from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import bucket_middle, ms, reaches, sample_sd, share, total
 from brokerlab.pipeline.schemas import HISTOGRAM, LATENCY

@@ -1,7 +1,7 @@
 """The table of runs."""
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 (house style: T, F and W)
+from pyspark.sql import functions as F
 
 from brokerlab.pipeline.schemas import RUNS
 from brokerlab.pipeline.transforms import family

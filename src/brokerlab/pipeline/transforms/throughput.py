@@ -1,7 +1,7 @@
 """Rates over the two windows of a run."""
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 (house style: T, F and W)
+from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import share, total
 from brokerlab.pipeline.schemas import THROUGHPUT

@@ -1,7 +1,7 @@
 """What the nodes used, and what the brokers counted themselves."""
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 (house style: T, F and W)
+from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import mib, share
 from brokerlab.pipeline.schemas import COUNTERS, RESOURCES

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from brokerlab.cli.java import find_java, use_java
 from brokerlab.errors import UserError
+from brokerlab.pipeline.java import find_java, use_java
 
 pytestmark = pytest.mark.unit
 
@@ -70,7 +70,7 @@ def test_spark_is_pointed_at_the_java_that_was_found(monkeypatch: pytest.MonkeyP
 
 
 def test_no_java_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brokerlab.cli.java.find_java", lambda: None)
+    monkeypatch.setattr("brokerlab.pipeline.java.find_java", lambda: None)
 
     with pytest.raises(UserError, match="Java 17") as problem:
         use_java()

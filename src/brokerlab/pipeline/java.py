@@ -11,6 +11,7 @@ from pathlib import Path
 from brokerlab.errors import UserError
 
 OLDEST_JAVA = 17  # Spark 4 says so
+INSTALLED = Path("/usr/lib/jvm")  # where Debian puts them
 DEBIAN_PACKAGE = "openjdk-17-jre-headless"
 HINT = f"on Debian: apt-get install {DEBIAN_PACKAGE}; elsewhere install Java {OLDEST_JAVA} or newer and set JAVA_HOME"
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)[^"]*"')  # up to Java 8 it says 1.8.0_x
@@ -28,9 +29,9 @@ class Java:
         return self.program.resolve().parent.parent
 
 
-def find_java(env: Mapping[str, str] = os.environ, *, installed: Path = Path("/usr/lib/jvm")) -> Java | None:
+def find_java(env: Mapping[str, str] = os.environ, *, installed: Path | None = None) -> Java | None:
     """The first Java that is new enough: JAVA_HOME's, PATH's, then Debian's own place."""
-    found = (java for program in _candidates(env, installed) if (java := _asked(program)) is not None)
+    found = (java for program in _candidates(env, installed or INSTALLED) if (java := _asked(program)) is not None)
     return next((java for java in found if java.major >= OLDEST_JAVA), None)
 
 
