@@ -7,6 +7,7 @@ costs the last file at most.
 
 import queue
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,7 +30,7 @@ class PartWriter:
         self._number = 0
         self._rows = 0
         self._writer: pq.ParquetWriter | None = None
-        self._failure: BaseException | None = None
+        self._failure: Exception | None = None
         self._queue: queue.Queue[pa.RecordBatch | None] = queue.Queue(maxsize=64)
         self._thread = threading.Thread(target=self._drain, name=f"write-{name}", daemon=True)
         self._thread.start()
@@ -51,17 +52,17 @@ class PartWriter:
 
     def _drain(self) -> None:
         while (batch := self._queue.get()) is not _DONE:
-            if self._failure is not None:
-                continue  # keep emptying the queue, so that the writer's owner is never stuck in put()
-            try:
-                self._append(batch)
-            except BaseException as problem:  # handed to the owner, who raises it at the next call
-                self._failure = problem
-        if self._failure is None:
-            try:
-                self._finish()
-            except BaseException as problem:
-                self._failure = problem
+            self._guarded(self._append, batch)
+        self._guarded(self._finish)
+
+    def _guarded(self, action: Callable[..., None], *arguments: pa.RecordBatch) -> None:
+        """Does it, unless something failed before: the queue is emptied all the same, so nobody waits in put()."""
+        if self._failure is not None:
+            return
+        try:
+            action(*arguments)
+        except Exception as problem:  # noqa: BLE001 - handed to the owner, who raises it at the next call
+            self._failure = problem
 
     def _append(self, batch: pa.RecordBatch) -> None:
         if self._writer is None:
