@@ -75,7 +75,7 @@ def ours(port: int, qos: int, folder: Path) -> Cost:
     """Our own workers, saturating through a window; rows are written as in any run."""
     schedule = Schedule(Arrivals.SATURATE, window=WINDOWS[qos])
     specs = [
-        WorkerSpec(node, index, HOST, port, (Client(0, name, TOPIC),), qos, 64, schedule, 1, 1.0, 1, folder)
+        WorkerSpec(node, index, HOST, port, (Client(0, name, TOPIC),), "3.1.1", qos, 64, schedule, 1, 1.0, 1, folder)
         for index, (node, name) in enumerate([("publishers/0", "bench-p"), ("subscribers/0", "bench-s")])
     ]
     with Crew(specs) as crew:

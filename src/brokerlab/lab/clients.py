@@ -63,6 +63,7 @@ def worker_specs(run: PlannedRun, clients: Clients, *, host: str, port: int, fol
             host=host,
             port=port,
             clients=members,
+            protocol=workload.protocol,
             qos=int(workload.qos),
             payload_bytes=workload.payload_bytes,
             schedule=workload.schedule,

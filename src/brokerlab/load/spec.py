@@ -34,6 +34,7 @@ class WorkerSpec:
     host: str
     port: int
     clients: tuple[Client, ...]
+    protocol: str  # as in the study: "3.1.1"
     qos: int
     payload_bytes: int
     schedule: Schedule
