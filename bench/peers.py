@@ -1,11 +1,14 @@
-"""CPU per message of our generator beside mosquitto_pub/mosquitto_sub and paho, through one Mosquitto.
+"""CPU per delivery of our generator beside mosquitto_pub with mosquitto_sub ("mosquitto") and paho, through one Mosquitto.
 
-64-byte payload, one publisher, one subscriber, each tool as fast as it goes, one after the other in rounds.
-Counted apart from any tool's word: the subscriber ends (theirs) or holds a row (ours) per message that it read.
-CPU is user + system time of the client processes; what a process costs without messages is measured and taken off.
+64-byte payload; one to one, ten publishers to one subscriber, one publisher to ten subscribers;
+each tool as fast as it goes, one after the other in rounds.
+Counted apart from any tool's word: a subscriber ends (theirs) or holds a row (ours) per message that it read.
+CPU is user + system time of all client processes, per delivery; what the processes cost without messages is
+measured and taken off.
 """
 
 import argparse
+import itertools
 import os
 import shutil
 import statistics
@@ -13,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,10 +34,12 @@ from brokerlab.study.values import Arrivals, Schedule
 
 HOST = "127.0.0.1"
 TOPIC = "bench/0"
-COUNTS = {0: 100_000, 1: 30_000, 2: 10_000}
+SHAPES = {"1:1": (1, 1), "10:1": (10, 1), "1:10": (1, 10)}
+COUNTS = {0: 100_000, 1: 20_000, 2: 10_000}  # deliveries of the others' tools
 OURS_S = 2.0
 WINDOWS = {0: 2_000, 1: 500, 2: 500}
 TIMEOUT_S = 120
+TOOLS = ("brokerlab", "mosquitto", "paho")
 # Nothing is dropped, nothing waits for Nagle: otherwise the broker's limits are measured, not the clients.
 CONFIG = """\
 listener {port} 127.0.0.1
@@ -48,7 +53,7 @@ set_tcp_nodelay true
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Microseconds of CPU per message, and messages a second."""
+    """Microseconds of CPU per delivery, and deliveries a second."""
 
     publisher_us: float
     subscriber_us: float
@@ -71,12 +76,17 @@ def broker(folder: Path) -> Iterator[int]:
         yield port
 
 
-def ours(port: int, qos: int, folder: Path) -> Cost:
+def ours(port: int, qos: int, shape: tuple[int, int], folder: Path) -> Cost:
     """Our own workers, saturating through a window; rows are written as in any run."""
+    publishers, subscribers = shape
     schedule = Schedule(Arrivals.SATURATE, window=WINDOWS[qos])
+    members = {
+        "publishers/0": tuple(Client(number, f"bench-p{number}", TOPIC) for number in range(publishers)),
+        "subscribers/0": tuple(Client(number, f"bench-s{number}", TOPIC) for number in range(subscribers)),
+    }
     specs = [
-        WorkerSpec(node, index, HOST, port, (Client(0, name, TOPIC),), "3.1.1", qos, 64, schedule, 1, 1.0, 1, folder)
-        for index, (node, name) in enumerate([("publishers/0", "bench-p"), ("subscribers/0", "bench-s")])
+        WorkerSpec(node, index, HOST, port, clients, "3.1.1", qos, 64, schedule, publishers, subscribers, 1, folder)
+        for index, (node, clients) in enumerate(members.items())
     ]
     with Crew(specs) as crew:
         crew.connect(timeout_s=5)
@@ -85,34 +95,36 @@ def ours(port: int, qos: int, folder: Path) -> Cost:
         end_ns = start_ns + int(OURS_S * 1e9)
         crew.go(Go(start_ns, start_ns, end_ns))
         sent = crew.sent(deadline_ns=end_ns + 10**10)
-        expected = sum((sent or {}).values())
+        expected = sum((sent or {}).values()) * subscribers
         crew.drain({"subscribers/0": expected}, deadline_ns=time.monotonic_ns() + 10**10)
         publisher, subscriber = crew.stop().values()
     if subscriber.messages != expected:
-        print(f"bench: at QoS {qos} {expected} were published and {subscriber.messages} arrived", file=sys.stderr)
+        print(f"bench: at QoS {qos} {expected} were expected and {subscriber.messages} arrived", file=sys.stderr)
+    deliveries = subscriber.messages
     return Cost(
-        publisher.cpu_ns / 1e3 / publisher.messages,
-        subscriber.cpu_ns / 1e3 / subscriber.messages,
-        subscriber.messages / (subscriber.wall_ns / 1e9),
+        publisher.cpu_ns / 1e3 / deliveries,
+        subscriber.cpu_ns / 1e3 / deliveries,
+        deliveries / (subscriber.wall_ns / 1e9),
     )
 
 
-def theirs(subscriber: Sequence[str], publisher: Sequence[str], *, waits: bool) -> tuple[float, float, float]:
-    """CPU seconds of publisher and subscriber until both ended, and seconds from the first message on."""
-    reader = subprocess.Popen(subscriber, stdout=subprocess.PIPE if waits else subprocess.DEVNULL)
+def theirs(subscribers: list[list[str]], publishers: list[list[str]], *, waits: bool) -> tuple[float, float, float]:
+    """CPU seconds of all publishers and all subscribers until they ended, and seconds from the first message on."""
+    readers = [subprocess.Popen(each, stdout=subprocess.PIPE if waits else subprocess.DEVNULL) for each in subscribers]
     try:
-        if waits:
-            assert reader.stdout is not None
-            reader.stdout.readline()
-        else:
+        for reader in readers:
+            if reader.stdout is not None:
+                reader.stdout.readline()
+        if not waits:
             time.sleep(0.3)  # mosquitto_sub does not say when it has subscribed
         began = time.monotonic()
-        writer = subprocess.Popen(publisher, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        publisher_s = cpu_of(writer)
-        subscriber_s = cpu_of(reader)
+        writers = [subprocess.Popen(each, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) for each in publishers]
+        publisher_s = sum(cpu_of(writer) for writer in writers)
+        subscriber_s = sum(cpu_of(reader) for reader in readers)
         return publisher_s, subscriber_s, time.monotonic() - began
     finally:
-        reader.kill()
+        for reader in readers:
+            reader.kill()
 
 
 def cpu_of(process: "subprocess.Popen[bytes]") -> float:
@@ -128,38 +140,50 @@ def cpu_of(process: "subprocess.Popen[bytes]") -> float:
     sys.exit(f"bench: {process.args!r} did not end in {TIMEOUT_S} s")
 
 
-def commands(tool: str, port: int, qos: int, count: int) -> tuple[list[str], list[str]]:
+def commands(tool: str, port: int, qos: int, *, published: int, received: int) -> tuple[list[str], list[str]]:
+    """A subscriber of `received` messages and a publisher of `published`."""
     if tool == "paho":
         paho = [sys.executable, "-m", "bench.paho_client"]
-        numbers = [str(port), str(qos), str(count)]
-        return [*paho, "subscribe", *numbers], [*paho, "publish", *numbers]
+        where = [str(port), str(qos)]
+        return [*paho, "subscribe", *where, str(received)], [*paho, "publish", *where, str(published)]
     where = ["-h", HOST, "-p", str(port), "-t", TOPIC, "-q", str(qos)]
     return (
-        ["mosquitto_sub", *where, "-C", str(count)],
-        ["mosquitto_pub", *where, "--repeat", str(count), "-m", "x" * 64],
+        ["mosquitto_sub", *where, "-C", str(received)],
+        ["mosquitto_pub", *where, "--repeat", str(published), "-m", "x" * 64],
     )
 
 
-def measure(tool: str, port: int, qos: int) -> Cost:
-    waits = tool == "paho"
-    idle_pub_s, idle_sub_s, _ = theirs(*commands(tool, port, qos, 1), waits=waits)
-    count = COUNTS[qos]
-    pub_s, sub_s, seconds = theirs(*commands(tool, port, qos, count), waits=waits)
-    return Cost(1e6 * (pub_s - idle_pub_s) / count, 1e6 * (sub_s - idle_sub_s) / count, count / seconds)
+def measure(tool: str, port: int, qos: int, shape: tuple[int, int]) -> Cost:
+    publishers, subscribers = shape
+
+    def run(each: int) -> tuple[float, float, float]:
+        reader, writer = commands(tool, port, qos, published=each, received=each * publishers)
+        return theirs([reader] * subscribers, [writer] * publishers, waits=tool == "paho")
+
+    each = COUNTS[qos] // (publishers * subscribers)
+    idle_pub_s, idle_sub_s, _ = run(1)
+    pub_s, sub_s, seconds = run(each)
+    deliveries = each * publishers * subscribers
+    return Cost(1e6 * (pub_s - idle_pub_s) / deliveries, 1e6 * (sub_s - idle_sub_s) / deliveries, deliveries / seconds)
 
 
-def run_rounds(rounds: int) -> dict[tuple[int, str], list[Cost]]:
-    costs: dict[tuple[int, str], list[Cost]] = {}
+Key = tuple[str, int, str]  # shape, QoS, tool
+
+
+def run_rounds(rounds: int) -> dict[Key, list[Cost]]:
+    costs: dict[Key, list[Cost]] = {}
     with tempfile.TemporaryDirectory(prefix="brokerlab-bench-") as name:
         for number in range(rounds):
-            for qos in COUNTS:
-                for tool in ("brokerlab", "mosquitto_pub/sub", "paho"):
-                    folder = Path(name) / f"{number}-{qos}-{tool.partition('/')[0]}"
-                    folder.mkdir()
-                    with broker(folder) as port:
-                        cost = ours(port, qos, folder) if tool == "brokerlab" else measure(tool, port, qos)
-                    costs.setdefault((qos, tool), []).append(cost)
-                    print(f"round {number + 1}/{rounds}, QoS {qos}, {tool}: {cost.both_us:.2f} µs", file=sys.stderr)
+            for place, (shape, qos, tool) in enumerate(itertools.product(SHAPES, COUNTS, TOOLS)):
+                folder = Path(name) / f"{number}-{place}"
+                folder.mkdir()
+                with broker(folder) as port:
+                    measured = ours(port, qos, SHAPES[shape], folder) if tool == "brokerlab" else None
+                    cost = measured or measure(tool, port, qos, SHAPES[shape])
+                costs.setdefault((shape, qos, tool), []).append(cost)
+                print(
+                    f"round {number + 1}/{rounds}, {shape}, QoS {qos}, {tool}: {cost.both_us:.2f} µs", file=sys.stderr
+                )
     return costs
 
 
@@ -167,14 +191,15 @@ def median(costs: list[Cost]) -> Cost:
     return Cost(*(statistics.median(getattr(c, f) for c in costs) for f in ("publisher_us", "subscriber_us", "per_s")))
 
 
-def show(costs: dict[tuple[int, str], list[Cost]]) -> None:
-    table = Table(title="CPU per message through Mosquitto, 64 B, 1:1, saturating (medians)")
-    for heading in ("QoS", "tool", "publisher µs", "subscriber µs", "both µs", "ratio to ours", "messages/s"):
-        table.add_column(heading, justify="left" if heading == "tool" else "right")
-    for (qos, tool), each in costs.items():
-        cost, reference = median(each), median(costs[qos, "brokerlab"])
+def show(costs: dict[Key, list[Cost]]) -> None:
+    table = Table(title="CPU per delivery through Mosquitto, 64 B, saturating (medians)")
+    headings = ("pub:sub", "QoS", "tool", "publishers µs", "subscribers µs", "both µs", "ratio to ours", "deliveries/s")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in ("pub:sub", "tool") else "right")
+    for (shape, qos, tool), each in costs.items():
+        cost, reference = median(each), median(costs[shape, qos, "brokerlab"])
         table.add_row(
-            str(qos), tool, f"{cost.publisher_us:.2f}", f"{cost.subscriber_us:.2f}", f"{cost.both_us:.2f}",
+            shape, str(qos), tool, f"{cost.publisher_us:.2f}", f"{cost.subscriber_us:.2f}", f"{cost.both_us:.2f}",
             f"{cost.both_us / reference.both_us:.1f}", f"{cost.per_s:,.0f}",
         )  # fmt: skip
     Console(width=110).print(table)
