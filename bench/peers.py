@@ -1,4 +1,4 @@
-"""CPU per delivery of our generator beside mosquitto_pub with mosquitto_sub ("mosquitto") and paho, through one Mosquitto.
+"""CPU per delivery of our generator beside mosquitto_pub with mosquitto_sub, and paho, through one Mosquitto.
 
 64-byte payload; one to one, ten publishers to one subscriber, one publisher to ten subscribers;
 each tool as fast as it goes, one after the other in rounds.
