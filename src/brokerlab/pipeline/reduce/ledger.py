@@ -9,7 +9,7 @@ and tells at once which arrivals are ahead of everything before them. Only the f
 duplicates or late, and only those are looked up.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
@@ -34,13 +34,19 @@ _COUNTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """First arrivals of publications that were intended in the measure phase."""
+class FirstArrivals:
+    """Sorted by flow, and within a flow in order of arrival."""
 
+    flow: Longs
     received_ns: Longs
     intended_ns: Longs
     sent_ns: Longs
     resolution_ns: Longs
+    is_measured: Bools  # of publications that were intended in the measure phase
+
+    def measured(self) -> "FirstArrivals":
+        """Those that latency is made of."""
+        return FirstArrivals(*(getattr(self, column.name)[self.is_measured] for column in fields(self)))
 
 
 class Ledger:
@@ -59,8 +65,8 @@ class Ledger:
         self.last_received_ns = np.full(flows, np.iinfo(np.int64).min, dtype=np.int64)
         self.unexpected: dict[int, int] = {}  # arrivals by subscriber
 
-    def add(self, deliveries: pa.Table) -> Measured:
-        """Enters the rows of one file; returns those that latency is made of."""
+    def add(self, deliveries: pa.Table) -> FirstArrivals:
+        """Enters the rows of one file; returns the first arrivals among them."""
         flow, publication, is_expected = self._identify(deliveries)
         self._count_unexpected(longs(deliveries, "subscriber")[~is_expected])
         rows = np.flatnonzero(is_expected)
@@ -96,7 +102,7 @@ class Ledger:
 
     def _enter(
         self, flow: Longs, publication: Longs, is_dup: Bools, received_ns: Longs, resolution_ns: Longs
-    ) -> Measured:
+    ) -> FirstArrivals:
         """Enters rows that are sorted by flow."""
         publications = self._publications
         publisher = flow % max(publications.publishers.size, 1)
@@ -113,8 +119,14 @@ class Ledger:
         of = publication[is_measured]
         np.add.at(self.counts["measured_bytes"], flow[is_measured], publications.payload_bytes[of])
         np.maximum.at(self.last_received_ns, flow[is_measured], received_ns[is_measured])
-        return Measured(
-            received_ns[is_measured], publications.intended_ns[of], publications.sent_ns[of], resolution_ns[is_measured]
+        first = publication[is_first]
+        return FirstArrivals(
+            flow=flow[is_first],
+            received_ns=received_ns[is_first],
+            intended_ns=publications.intended_ns[first],
+            sent_ns=publications.sent_ns[first],
+            resolution_ns=resolution_ns[is_first],
+            is_measured=is_measured[is_first],
         )
 
     def _count(self, name: str, flow: Longs) -> None:

@@ -138,7 +138,7 @@ def _deliveries(work: Work) -> list[pa.RecordBatch]:
     publications, expected = _read_run(work.run)
     ledger, tallies = Ledger(publications, expected), {"intended": Tally(), "sent": Tally()}
     for rows in _portions(work.deliveries):
-        measured = ledger.add(rows)
+        measured = ledger.add(rows).measured()
         tallies["intended"].add(measured.received_ns - measured.intended_ns, resolution_ns=measured.resolution_ns)
         tallies["sent"].add(measured.received_ns - measured.sent_ns, resolution_ns=measured.resolution_ns)
     latency = [batch for kind, tally in tallies.items() if tally.n for batch in _latency(work.run, kind, tally)]
