@@ -14,7 +14,28 @@ from brokerlab.brokers.choice import check_choice
 from brokerlab.study.values import BrokerChoice
 
 _MODULE = "brokerlab.load.scripted"  # by name: a driver describes, and imports no load
-_FAULTS = ("drop", "duplicate", "dup_flag", "delay_ms", "swap", "unacknowledged", "reject", "grant_qos")
+_FAULTS = (
+    "drop",
+    "ignore",
+    "reject",
+    "unacknowledged",
+    "duplicate",
+    "dup_flag",
+    "retransmit",
+    "delay_ms",
+    "swap",
+    "hold",
+    "foreign",
+    "misroute",
+    "grant_qos",
+    "refuse_subscription",
+    "refuse_connection",
+    "cut",
+    "cut_answer",
+    "malformed",
+    "stall_ms",
+    "answer_ms",
+)
 
 
 class Scripted:

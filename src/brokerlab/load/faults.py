@@ -1,19 +1,40 @@
 """The script of the scripted broker: which faults it makes, and with which message.
 
-A message is named by its arrival number: the first PUBLISH of the load that reaches the broker is 1,
+A message is named by its arrival number n: the first PUBLISH of the load that reaches the broker is 1,
 the next one 2, whoever published it. A PUBLISH below `topics.PROOF_PREFIX` has no number,
 and neither has one that is sent again before its QoS 2 handshake is over.
 
-    drop       [n, ...]         acknowledged to its publisher, delivered to nobody
+What becomes of a message:
+
+    drop       [n, ...]         acknowledged to its publisher, delivered to nobody: at QoS 1 and 2 acknowledged and lost
+    ignore     [n, ...]         neither acknowledged nor delivered; the connection stays
+    reject     [n, ...]         neither acknowledged nor delivered: its publisher's connection is closed,
+                                after the QoS 2 handshakes that were open before it
+    unacknowledged [n, ...]     delivered, but never acknowledged to its publisher
     duplicate  [n, ...]         delivered twice in a row; at QoS 2 under a new packet id
     dup_flag   true | false     whether the second one carries DUP at QoS 1 and 2 (DUP is not allowed at QoS 0)
+    retransmit [n, ...]         sent twice in a row with the same packet id, the second one with DUP, before PUBREL:
+                                at QoS 2 one message to the application, at QoS 1 two; at QoS 0 there is no such thing
     delay_ms   {n: ms, ...}     delivered that much later, while later messages pass it
     swap       [[a, b], ...]    b is delivered in a's place and a in b's; a and all between wait for b
-    unacknowledged [n, ...]     delivered, but never acknowledged to its publisher
-    reject     [n, ...]         neither acknowledged nor delivered: its publisher's connection is closed
-    grant_qos  0 | 1 | 2        no subscription is granted more
+    hold       {n: m, ...}      n is delivered right after m, while those between pass it
+    foreign    [n, ...]         right after it a message that nobody published, on the same topic
+    misroute   [n, ...]         delivered to the subscribers that did not ask for it as well
 
-A new fault is a field here, its reading in `script_from_json`, and one step in scripted.py.
+What becomes of connections:
+
+    grant_qos  0 | 1 | 2        no subscription is granted more
+    refuse_subscription [k, ...]    the k-th SUBSCRIBE of the load is answered with 0x80
+    refuse_connection {k: code, ...}    the k-th CONNECT is answered with this code and closed;
+                                        the first is that of the readiness proof
+    cut        {n: bytes, ...}  the connections of its subscribers are closed after so many bytes of its PUBLISH
+    cut_answer {n: bytes, ...}  its publisher's connection is closed after so many bytes of the answer that
+                                completes it: PUBACK at QoS 1, PUBCOMP at QoS 2; it is delivered
+    malformed  [n, ...]         before it its subscribers get a PUBLISH with QoS 3, which MQTT does not allow
+    stall_ms   {n: ms, ...}     after it nothing is read from any publisher for that long
+    answer_ms  ms               every PUBACK and PUBREC leaves that much later
+
+A new fault is a field here, its reading in `_READERS`, and one step in scripted.py.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,19 +45,34 @@ from brokerlab.study.nearest import nearest
 
 Numbers = frozenset[int]
 
+_CONNACK_CODES = range(1, 6)  # MQTT 3.1.1 section 3.2.2.3
+_ANSWER_BYTES = 4  # of PUBACK and PUBCOMP
+
 
 @dataclass(frozen=True, slots=True)
 class Script:
     """The faults, all of them optional: an empty script is a correct broker."""
 
     drop: Numbers = frozenset()
+    ignore: Numbers = frozenset()
+    reject: Numbers = frozenset()
+    unacknowledged: Numbers = frozenset()
     duplicate: Numbers = frozenset()
     dup_flag: bool = True
+    retransmit: Numbers = frozenset()
     delay_ms: Mapping[int, float] = field(default_factory=dict)
     swap: tuple[tuple[int, int], ...] = ()
-    unacknowledged: Numbers = frozenset()
-    reject: Numbers = frozenset()
+    hold: Mapping[int, int] = field(default_factory=dict)
+    foreign: Numbers = frozenset()
+    misroute: Numbers = frozenset()
     grant_qos: int = 2
+    refuse_subscription: Numbers = frozenset()
+    refuse_connection: Mapping[int, int] = field(default_factory=dict)
+    cut: Mapping[int, int] = field(default_factory=dict)
+    cut_answer: Mapping[int, int] = field(default_factory=dict)
+    malformed: Numbers = frozenset()
+    stall_ms: Mapping[int, float] = field(default_factory=dict)
+    answer_ms: float = 0.0
 
 
 def script_from_json(content: Mapping[str, object]) -> Script:
@@ -71,13 +107,50 @@ def _boolean(key: str, value: object) -> bool:
     return value
 
 
-def _delays(key: str, value: object) -> Mapping[int, float]:
+def _milliseconds(key: str, value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < float("inf"):
+        raise UserError(f"{key}: {value!r} is not a number of milliseconds")
+    return float(value)
+
+
+def _mapped(key: str, value: object, *, to: str) -> dict[int, object]:
     if not isinstance(value, Mapping):
-        raise UserError(f"{key}: {value!r} does not map arrival numbers to milliseconds")
-    for delay_ms in value.values():
-        if not isinstance(delay_ms, int | float) or isinstance(delay_ms, bool) or delay_ms < 0:
-            raise UserError(f"{key}: {delay_ms!r} is not a number of milliseconds")
-    return {_number(key, number): float(delay_ms) for number, delay_ms in value.items()}
+        raise UserError(f"{key}: {value!r} does not map arrival numbers to {to}")
+    return {_number(key, number): each for number, each in value.items()}
+
+
+def _delays(key: str, value: object) -> Mapping[int, float]:
+    return {number: _milliseconds(key, each) for number, each in _mapped(key, value, to="milliseconds").items()}
+
+
+def _holds(key: str, value: object) -> Mapping[int, int]:
+    holds = {first: _number(key, second) for first, second in _mapped(key, value, to="arrival numbers").items()}
+    for first, second in holds.items():
+        if second <= first or second in holds:
+            raise UserError(f"{key}: {first} cannot wait for {second}; it can for a later one that waits for none")
+    return holds
+
+
+def _bytes(key: str, value: object) -> Mapping[int, int]:
+    cuts = _mapped(key, value, to="bytes")
+    return {number: _whole(key, each, range(1 << 28), "a number of bytes") for number, each in cuts.items()}
+
+
+def _answer_bytes(key: str, value: object) -> Mapping[int, int]:
+    cuts = _mapped(key, value, to="bytes")
+    allowed = range(_ANSWER_BYTES)
+    return {number: _whole(key, each, allowed, "0 to 3 of an answer's 4 bytes") for number, each in cuts.items()}
+
+
+def _codes(key: str, value: object) -> Mapping[int, int]:
+    codes = _mapped(key, value, to="codes")
+    return {number: _whole(key, each, _CONNACK_CODES, "a refusal of CONNACK, 1 to 5") for number, each in codes.items()}
+
+
+def _whole(key: str, value: object, allowed: range, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
+        raise UserError(f"{key}: {value!r} is not {name}")
+    return value
 
 
 def _swaps(key: str, value: object) -> tuple[tuple[int, int], ...]:
@@ -93,18 +166,28 @@ def _swaps(key: str, value: object) -> tuple[tuple[int, int], ...]:
 
 
 def _qos(key: str, value: object) -> int:
-    if value not in (0, 1, 2) or isinstance(value, bool):
-        raise UserError(f"{key}: {value!r} is not a QoS")
-    return int(str(value))
+    return _whole(key, value, range(3), "a QoS")
 
 
 _READERS: dict[str, Callable[[str, object], object]] = {
     "drop": _numbers,
+    "ignore": _numbers,
+    "reject": _numbers,
+    "unacknowledged": _numbers,
     "duplicate": _numbers,
     "dup_flag": _boolean,
+    "retransmit": _numbers,
     "delay_ms": _delays,
     "swap": _swaps,
-    "unacknowledged": _numbers,
-    "reject": _numbers,
+    "hold": _holds,
+    "foreign": _numbers,
+    "misroute": _numbers,
     "grant_qos": _qos,
+    "refuse_subscription": _numbers,
+    "refuse_connection": _codes,
+    "cut": _bytes,
+    "cut_answer": _answer_bytes,
+    "malformed": _numbers,
+    "stall_ms": _delays,
+    "answer_ms": _milliseconds,
 }

@@ -5,83 +5,86 @@
 MQTT 3.1.1 with QoS 0, 1 and 2 on both legs and + and # in filters.
 Left out because no proof needs it: retained messages, wills and sessions that outlive their connection.
 
-    PUBLISH -> number it -> acknowledge -> swap -> drop, delay -> match -> duplicate -> PUBLISH
+    PUBLISH -> number it -> acknowledge -> swap, hold -> drop, delay -> match -> duplicate -> PUBLISH
+
+The faults are described in faults.py; those of one connection are made in scripted_client.py.
 """
 
 import asyncio
-import itertools
 import json
 import signal
 import sys
-from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from brokerlab.errors import ExitCode, LabError
 from brokerlab.load.faults import Script, script_from_json
-from brokerlab.load.packets import (
-    ConnAck,
-    Connect,
-    Disconnect,
-    MalformedPacketError,
-    Packet,
-    PingReq,
-    PingResp,
-    PubAck,
-    PubComp,
-    Publish,
-    PubRec,
-    PubRel,
-    SubAck,
-    Subscribe,
-    UnsubAck,
-    Unsubscribe,
-)
-from brokerlab.load.parser import Parser
-from brokerlab.load.topics import PROOF_PREFIX, is_filter
-from brokerlab.study.topics import topic_matches
+from brokerlab.load.packets import Publish
+from brokerlab.load.scripted_client import Connection
+from brokerlab.load.topics import PROOF_PREFIX
 
-_REFUSED = 0x80
-_PACKET_IDS = range(1, 0x10000)
+_FOREIGN = b"a message that nobody of this run has published"
 
 
 @dataclass(slots=True)
 class _Order:
-    """Puts numbered messages into the order in which they leave: the script's swaps, else as they came."""
+    """Puts numbered messages into the order in which they leave: the script's swaps and holds, else as they came."""
 
     swap: tuple[tuple[int, int], ...]
+    hold: Mapping[int, int]
+    swapped: dict[int, Publish] = field(default_factory=dict)
     held: dict[int, Publish] = field(default_factory=dict)
 
     def next(self, number: int, message: Publish) -> list[tuple[int, Publish]]:
         """What may leave now that this message is here."""
+        leaving = []
+        for each, ready in self._swap(number, message):
+            if each in self.hold:
+                self.held[each] = ready
+                continue
+            leaving.append((each, ready))
+            waited = sorted(first for first, second in self.hold.items() if second == each and first in self.held)
+            leaving += [(first, self.held.pop(first)) for first in waited]
+        return leaving
+
+    def _swap(self, number: int, message: Publish) -> list[tuple[int, Publish]]:
         for first, second in self.swap:
             if first <= number <= second:
-                self.held[number] = message
+                self.swapped[number] = message
                 return self._release(first, second) if number == second else []
         return [(number, message)]
 
     def _release(self, first: int, second: int) -> list[tuple[int, Publish]]:
         order = [second, *range(first + 1, second), first]
-        return [(number, self.held.pop(number)) for number in order]
+        return [(number, self.swapped.pop(number)) for number in order]
 
 
 class ScriptedBroker:
-    """Sessions, subscriptions and the faults; `Connection` speaks for one client each."""
+    """Numbers what arrives, keeps the clients, and delivers; `Connection` speaks for one client each."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
         self.arrivals = 0
-        self._order = _Order(script.swap)
+        self._connects = self._subscribes = 0
+        self._order = _Order(script.swap, script.hold)
         self._connections: dict[str, Connection] = {}
 
-    def join(self, client_id: str, connection: "Connection") -> None:
+    def connect(self) -> int:
+        self._connects += 1
+        return self._connects
+
+    def subscribe(self) -> int:
+        self._subscribes += 1
+        return self._subscribes
+
+    def join(self, client_id: str, connection: Connection) -> None:
         """Takes a client in; an older connection of the same name ends (section 3.1.4)."""
         if (older := self._connections.get(client_id)) is not None:
             older.close()
         self._connections[client_id] = connection
 
-    def leave(self, client_id: str, connection: "Connection") -> None:
+    def leave(self, client_id: str, connection: Connection) -> None:
         if self._connections.get(client_id) is connection:
             del self._connections[client_id]
 
@@ -92,175 +95,40 @@ class ScriptedBroker:
         self.arrivals += 1
         return self.arrivals
 
+    def stall(self, delay_ms: float) -> None:
+        """Stops reading from all publishers for a while."""
+        publishers = [each for each in self._connections.values() if not each.is_subscriber]
+        for each in publishers:
+            each.stall()
+        asyncio.get_running_loop().call_later(delay_ms / 1e3, _resume, publishers)
+
     def route(self, number: int | None, message: Publish) -> None:
         """Delivers a message with the faults that its number has."""
         if number is None:
-            self._deliver(message, copies=1)
+            self._deliver(None, message)
             return
         for each, ready in self._order.next(number, message):
-            self._deliver_by_script(each, ready)
+            if each in self.script.drop:
+                continue
+            if (delay_ms := self.script.delay_ms.get(each)) is None:
+                self._deliver(each, ready)
+            else:
+                asyncio.get_running_loop().call_later(delay_ms / 1e3, self._deliver, each, ready)
 
-    def _deliver_by_script(self, number: int, message: Publish) -> None:
-        if number in self.script.drop:
-            return
-        copies = 2 if number in self.script.duplicate else 1
-        if (delay_ms := self.script.delay_ms.get(number)) is None:
-            self._deliver(message, copies=copies)
-        else:
-            asyncio.get_running_loop().call_later(delay_ms / 1e3, self._deliver, message, copies)
-
-    def _deliver(self, message: Publish, copies: int) -> None:
+    def _deliver(self, number: int | None, message: Publish) -> None:
         for connection in list(self._connections.values()):
-            if (granted := connection.granted_qos(message.topic)) is not None:
-                connection.deliver(message, qos=min(message.qos, granted), copies=copies)
+            granted = connection.granted_qos(message.topic)
+            if granted is not None:
+                connection.deliver(message, qos=min(message.qos, granted), number=number)
+            elif number in self.script.misroute and connection.is_subscriber:
+                connection.deliver(message, qos=min(message.qos, connection.highest_qos()))
+        if number in self.script.foreign:
+            self._deliver(None, Publish(message.topic, _FOREIGN, message.qos, message.packet_id))
 
 
-class Connection(asyncio.Protocol):
-    """One client: its handshakes and its subscriptions."""
-
-    def __init__(self, broker: ScriptedBroker) -> None:
-        self._broker = broker
-        self._parser = Parser()
-        self._client_id: str | None = None
-        self._transport: asyncio.Transport | None = None
-        self._subscriptions: dict[str, int] = {}
-        self._matched: dict[str, int | None] = {}  # granted QoS by topic, while the subscriptions stay
-        self._unreleased: set[int] = set()  # from the client, at QoS 2: between PUBLISH and PUBREL
-        self._unfinished: set[int] = set()  # to the client, at QoS 1 and 2: not acknowledged yet
-        self._waiting: deque[Publish] = deque()  # for a free packet id
-        self._ids: Iterator[int] = itertools.cycle(_PACKET_IDS)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def connection_lost(self, _: Exception | None) -> None:
-        self._transport = None
-        if self._client_id is not None:
-            self._broker.leave(self._client_id, self)
-
-    def data_received(self, data: bytes) -> None:
-        try:
-            packets = self._parser.feed(data)
-        except MalformedPacketError as problem:
-            print(f"closed {self._client_id}: {problem}", file=sys.stderr, flush=True)
-            self.close()
-            return
-        for packet in packets:
-            if self._transport is None or self._transport.is_closing():
-                return
-            self._take(packet)
-
-    def close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
-
-    def granted_qos(self, topic: str) -> int | None:
-        """The highest QoS of the subscriptions that match; None without one. One message is delivered once."""
-        if topic not in self._matched:
-            granted = (qos for wanted, qos in self._subscriptions.items() if topic_matches(wanted, topic))
-            self._matched[topic] = max(granted, default=None)
-        return self._matched[topic]
-
-    def deliver(self, message: Publish, *, qos: int, copies: int) -> None:
-        script = self._broker.script
-        first = Publish(message.topic, message.payload, qos, self._free_id() if qos else None)
-        self._send_message(first)
-        for _ in range(copies - 1):
-            again = replace(first, dup=script.dup_flag and qos > 0)
-            # DUP at QoS 1 is an honest retransmission, which keeps its packet id. At QoS 2 that would be
-            # recognised by the client: only a new id breaks the promise of exactly once.
-            if qos == 2 or (qos == 1 and not script.dup_flag):
-                again = replace(again, packet_id=self._free_id())
-            self._send_message(again)
-
-    def _free_id(self) -> int | None:
-        """The next packet id that no unfinished message has; None when all are taken."""
-        if len(self._unfinished) >= len(_PACKET_IDS):
-            return None
-        packet_id = next(each for each in self._ids if each not in self._unfinished)
-        self._unfinished.add(packet_id)
-        return packet_id
-
-    def _send_message(self, message: Publish) -> None:
-        if message.qos and message.packet_id is None:
-            self._waiting.append(message)
-        else:
-            self._send(message)
-
-    def _finish(self, packet_id: int) -> None:
-        if packet_id not in self._unfinished:
-            return  # the second acknowledgement of a retransmission
-        self._unfinished.remove(packet_id)
-        if self._waiting:
-            self._send(replace(self._waiting.popleft(), packet_id=self._free_id()))
-
-    def _send(self, packet: Packet) -> None:
-        if self._transport is not None:
-            self._transport.write(packet.encode())
-
-    def _take(self, packet: Packet) -> None:
-        if (self._client_id is None) != isinstance(packet, Connect):
-            self.close()  # section 3.1: CONNECT comes first, and once
-            return
-        match packet:
-            case Publish():
-                self._take_message(packet)
-            case PubRel(packet_id):
-                self._unreleased.discard(packet_id)
-                self._send(PubComp(packet_id))
-            case PubAck(packet_id) | PubComp(packet_id):
-                self._finish(packet_id)
-            case PubRec(packet_id):
-                self._send(PubRel(packet_id))
-            case Connect():
-                self._connect(packet)
-            case Subscribe():
-                self._subscribe(packet)
-            case Unsubscribe(packet_id, filters):
-                for name in filters:
-                    self._subscriptions.pop(name, None)
-                self._matched.clear()
-                self._send(UnsubAck(packet_id))
-            case PingReq():
-                self._send(PingResp())
-            case Disconnect() | _:
-                self.close()
-
-    def _connect(self, packet: Connect) -> None:
-        self._client_id = packet.client_id or f"anonymous-{id(self):x}"
-        self._broker.join(self._client_id, self)
-        self._send(ConnAck())
-
-    def _subscribe(self, packet: Subscribe) -> None:
-        codes = []
-        for name, asked in packet.filters:
-            granted = min(asked, self._broker.script.grant_qos)
-            codes.append(granted if is_filter(name) else _REFUSED)
-            if is_filter(name):
-                self._subscriptions[name] = granted
-        self._matched.clear()
-        self._send(SubAck(packet.packet_id, tuple(codes)))
-
-    def _take_message(self, message: Publish) -> None:
-        script, packet_id = self._broker.script, message.packet_id
-        if message.qos == 2 and packet_id in self._unreleased:
-            self._send(PubRec(packet_id))
-            return
-        number = self._broker.number(message)
-        if number in script.reject:
-            self.close()
-            return
-        if packet_id is not None and number not in script.unacknowledged:
-            self._acknowledge(message.qos, packet_id)
-        self._broker.route(number, message)
-
-    def _acknowledge(self, qos: int, packet_id: int) -> None:
-        if qos == 2:
-            self._unreleased.add(packet_id)
-            self._send(PubRec(packet_id))
-        else:
-            self._send(PubAck(packet_id))
+def _resume(publishers: list[Connection]) -> None:
+    for each in publishers:
+        each.resume()
 
 
 async def serve(script: Script, *, host: str, port: int) -> None:

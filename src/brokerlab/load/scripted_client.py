@@ -1,0 +1,290 @@
+"""One client of the scripted broker: its handshakes, its subscriptions, and the faults of its connection."""
+
+import asyncio
+import itertools
+import sys
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Protocol
+
+from brokerlab.load.faults import Script
+from brokerlab.load.packets import (
+    ConnAck,
+    Connect,
+    Disconnect,
+    MalformedPacketError,
+    Packet,
+    PingReq,
+    PingResp,
+    PubAck,
+    PubComp,
+    Publish,
+    PubRec,
+    PubRel,
+    SubAck,
+    Subscribe,
+    UnsubAck,
+    Unsubscribe,
+)
+from brokerlab.load.parser import Parser
+from brokerlab.load.topics import PROOF_PREFIX, is_filter
+from brokerlab.study.topics import topic_matches
+
+_REFUSED = 0x80
+_PACKET_IDS = range(1, 0x10000)
+_MALFORMED = b"\x36\x02\x00\x00"  # PUBLISH with both bits of QoS set (section 3.3.1.2)
+
+
+class Broker(Protocol):
+    """What a connection needs of its broker."""
+
+    script: Script
+
+    def connect(self) -> int: ...  # the number of a CONNECT
+
+    def subscribe(self) -> int: ...  # the number of a SUBSCRIBE of the load
+
+    def join(self, client_id: str, connection: "Connection") -> None: ...
+
+    def leave(self, client_id: str, connection: "Connection") -> None: ...
+
+    def number(self, message: Publish) -> int | None: ...
+
+    def route(self, number: int | None, message: Publish) -> None: ...
+
+    def stall(self, delay_ms: float) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    """Reads packets in their order, and writes what they and the script ask for."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._script = broker.script
+        self._parser = Parser()
+        self._backlog: deque[Packet] = deque()  # read, but not taken: what came with the message that stalled us
+        self._is_stalled = False
+        self._is_ending = False  # rejected: takes no further message
+        self._client_id: str | None = None
+        self._transport: asyncio.Transport | None = None
+        self._subscriptions: dict[str, int] = {}
+        self._matched: dict[str, int | None] = {}  # granted QoS by topic, while the subscriptions stay
+        self._unreleased: set[int] = set()  # from the client, at QoS 2: between PUBLISH and PUBREL
+        self._cut_complete: dict[int, int] = {}  # bytes of a PUBCOMP that is not sent whole, by packet id
+        self._unfinished: set[int] = set()  # to the client, at QoS 1 and 2: not acknowledged yet
+        self._waiting: deque[Publish] = deque()  # for a free packet id
+        self._ids: Iterator[int] = itertools.cycle(_PACKET_IDS)
+
+    # -- the transport --------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._transport = None
+        if self._client_id is not None:
+            self._broker.leave(self._client_id, self)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._backlog.extend(self._parser.feed(data))
+        except MalformedPacketError as problem:
+            print(f"closed {self._client_id}: {problem}", file=sys.stderr, flush=True)
+            self.close()
+            return
+        self._take_backlog()
+
+    def stall(self) -> None:
+        """Reads nothing more until `resume`."""
+        if self._transport is not None and not self._is_stalled:
+            self._is_stalled = True
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        self._is_stalled = False
+        self._take_backlog()
+        if self._transport is not None and not self._is_stalled:
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def _take_backlog(self) -> None:
+        while self._backlog and not self._is_stalled:
+            if self._transport is None or self._transport.is_closing():
+                return
+            self._take(self._backlog.popleft())
+
+    def _send(self, packet: Packet) -> None:
+        self._send_bytes(packet.encode())
+
+    def _send_bytes(self, data: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    # -- to a subscriber ------------------------------------------------------------------------------------------
+
+    @property
+    def is_subscriber(self) -> bool:
+        return bool(self._subscriptions)
+
+    def highest_qos(self) -> int:
+        """Of all its subscriptions."""
+        return max(self._subscriptions.values())
+
+    def granted_qos(self, topic: str) -> int | None:
+        """The highest QoS of the subscriptions that match; None without one. One message is delivered once."""
+        if topic not in self._matched:
+            granted = (qos for wanted, qos in self._subscriptions.items() if topic_matches(wanted, topic))
+            self._matched[topic] = max(granted, default=None)
+        return self._matched[topic]
+
+    def deliver(self, message: Publish, *, qos: int, number: int | None = None) -> None:
+        """Sends a message with the faults that its number has."""
+        if number in self._script.malformed:
+            self._send_bytes(_MALFORMED)
+        first = Publish(message.topic, message.payload, qos, self._free_id() if qos else None)
+        if number is not None and number in self._script.cut:
+            self._send_bytes(first.encode()[: self._script.cut[number]])
+            self.close()
+            return
+        self._send_message(first)
+        if qos and number in self._script.retransmit:
+            self._send_message(replace(first, dup=True))
+        if number in self._script.duplicate:
+            self._send_message(self._duplicate(first))
+
+    def _duplicate(self, first: Publish) -> Publish:
+        """DUP at QoS 1 is an honest retransmission, which keeps its packet id. At QoS 2 that would be
+        recognised by the client: only a new id breaks the promise of exactly once.
+        """
+        again = replace(first, dup=self._script.dup_flag and first.qos > 0)
+        is_new = first.qos == 2 or (first.qos == 1 and not self._script.dup_flag)
+        return replace(again, packet_id=self._free_id()) if is_new else again
+
+    def _free_id(self) -> int | None:
+        """The next packet id that no unfinished message has; None when all are taken."""
+        if len(self._unfinished) >= len(_PACKET_IDS):
+            return None
+        packet_id = next(each for each in self._ids if each not in self._unfinished)
+        self._unfinished.add(packet_id)
+        return packet_id
+
+    def _send_message(self, message: Publish) -> None:
+        if message.qos and message.packet_id is None:
+            self._waiting.append(message)
+        else:
+            self._send(message)
+
+    def _finish(self, packet_id: int) -> None:
+        if packet_id not in self._unfinished:
+            return  # the second acknowledgement of a retransmission
+        self._unfinished.remove(packet_id)
+        if self._waiting:
+            self._send(replace(self._waiting.popleft(), packet_id=self._free_id()))
+
+    # -- from any client ------------------------------------------------------------------------------------------
+
+    def _take(self, packet: Packet) -> None:
+        if (self._client_id is None) != isinstance(packet, Connect):
+            self.close()  # section 3.1: CONNECT comes first, and once
+            return
+        match packet:
+            case Publish():
+                self._take_message(packet)
+            case PubRel(packet_id):
+                self._complete(packet_id)
+            case PubAck(packet_id) | PubComp(packet_id):
+                self._finish(packet_id)
+            case PubRec(packet_id):
+                self._send(PubRel(packet_id))
+            case Connect():
+                self._connect(packet)
+            case Subscribe():
+                self._subscribe(packet)
+            case Unsubscribe(packet_id, filters):
+                for name in filters:
+                    self._subscriptions.pop(name, None)
+                self._matched.clear()
+                self._send(UnsubAck(packet_id))
+            case PingReq():
+                self._send(PingResp())
+            case Disconnect() | _:
+                self.close()
+
+    def _connect(self, packet: Connect) -> None:
+        if (code := self._script.refuse_connection.get(self._broker.connect())) is not None:
+            self._send(ConnAck(code))
+            self.close()
+            return
+        self._client_id = packet.client_id or f"anonymous-{id(self):x}"
+        self._broker.join(self._client_id, self)
+        self._send(ConnAck())
+
+    def _subscribe(self, packet: Subscribe) -> None:
+        is_proof = all(name.startswith(PROOF_PREFIX) for name, _ in packet.filters)
+        is_refused = not is_proof and self._broker.subscribe() in self._script.refuse_subscription
+        codes = []
+        for name, asked in packet.filters:
+            granted = min(asked, self._script.grant_qos)
+            is_granted = is_filter(name) and not is_refused
+            codes.append(granted if is_granted else _REFUSED)
+            if is_granted:
+                self._subscriptions[name] = granted
+        self._matched.clear()
+        self._send(SubAck(packet.packet_id, tuple(codes)))
+
+    # -- from a publisher -----------------------------------------------------------------------------------------
+
+    def _take_message(self, message: Publish) -> None:
+        packet_id = message.packet_id
+        if self._is_ending:
+            return
+        if message.qos == 2 and packet_id in self._unreleased:
+            self._answer(PubRec(packet_id))
+            return
+        number = self._broker.number(message)
+        if number in self._script.reject:
+            self._is_ending = True
+            self._end_when_released()
+        if number in self._script.reject or number in self._script.ignore:
+            return
+        if packet_id is not None and number not in self._script.unacknowledged:
+            self._acknowledge(number, message.qos, packet_id)
+        self._broker.route(number, message)
+        if number is not None and number in self._script.stall_ms:
+            self._broker.stall(self._script.stall_ms[number])
+
+    def _acknowledge(self, number: int | None, qos: int, packet_id: int) -> None:
+        cut = self._script.cut_answer.get(number) if number is not None else None
+        if qos == 2:
+            self._unreleased.add(packet_id)
+            if cut is not None:
+                self._cut_complete[packet_id] = cut
+            self._answer(PubRec(packet_id))
+        elif cut is not None:
+            self._send_bytes(PubAck(packet_id).encode()[:cut])
+            self.close()
+        else:
+            self._answer(PubAck(packet_id))
+
+    def _answer(self, packet: Packet) -> None:
+        if self._script.answer_ms:
+            asyncio.get_running_loop().call_later(self._script.answer_ms / 1e3, self._send, packet)
+        else:
+            self._send(packet)
+
+    def _complete(self, packet_id: int) -> None:
+        self._unreleased.discard(packet_id)
+        answer, cut = PubComp(packet_id).encode(), self._cut_complete.pop(packet_id, None)
+        self._send_bytes(answer[:cut])
+        if cut is not None:
+            self.close()
+        self._end_when_released()
+
+    def _end_when_released(self) -> None:
+        if self._is_ending and not self._unreleased:
+            self.close()
