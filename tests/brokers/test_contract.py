@@ -20,6 +20,7 @@ from brokerlab.brokers.registry import DRIVERS
 from brokerlab.errors import RunError, UserError
 from brokerlab.lab.proof import prove_ready
 from brokerlab.load.client import Client
+from brokerlab.load.packets import LEVELS
 from brokerlab.study.values import Qos
 
 pytestmark = pytest.mark.brokers
@@ -109,6 +110,27 @@ def test_messages_arrive_once_in_order_with_their_qos(broker, qos):
     assert [int(message.payload) for message in messages] == list(range(MESSAGES))
     assert {message.qos for message in messages} == {qos}
     assert not any(message.dup or message.retain for message in messages)
+
+
+@pytest.mark.parametrize("protocol", sorted(LEVELS))
+def test_broker_speaks_the_versions_that_it_claims_and_no_other(broker, protocol):
+    topic = f"contract/{secrets.token_hex(4)}"
+    if protocol not in broker.driver.abilities.protocols:
+        with pytest.raises(RunError):
+            Client(HOST, broker.port, protocol=protocol)
+        return
+    with (
+        Client(HOST, broker.port, protocol=protocol) as subscriber,
+        Client(HOST, broker.port, protocol=protocol) as publisher,
+    ):
+        for qos in broker.driver.abilities.qos:
+            assert subscriber.subscribe(f"{topic}/{qos}", qos) == qos
+            publisher.publish(f"{topic}/{qos}", b"x", qos=qos)
+        messages = received_until_quiet(subscriber, expected=len(broker.driver.abilities.qos))
+
+    assert [(message.topic, message.qos) for message in messages] == [
+        (f"{topic}/{qos}", qos) for qos in broker.driver.abilities.qos
+    ]
 
 
 @pytest.mark.parametrize("level", ["+", "#"])

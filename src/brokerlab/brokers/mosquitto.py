@@ -31,7 +31,7 @@ sys_interval 1
 
 class Mosquitto:
     name = "mosquitto"
-    abilities = Abilities()
+    abilities = Abilities(protocols=("3.1", "3.1.1", "5.0"))
 
     def find(self) -> Found | Missing:
         program = find_program(_PROGRAM, _SYSTEM_PROGRAMS)

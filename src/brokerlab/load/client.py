@@ -1,4 +1,4 @@
-"""A small blocking MQTT 3.1.1 client: for the proof of readiness, broker counters and tests.
+"""A small blocking MQTT client of any version: for the proof of readiness, broker counters and tests.
 
 It waits for every acknowledgement, so it is no load generator.
 Every wait has a deadline, and what goes wrong is a RunError that says what was waited for.
@@ -15,7 +15,8 @@ from typing import Self, TypeVar
 
 from brokerlab.errors import RunError
 from brokerlab.load.packets import (
-    CONNACK_REASONS,
+    FIRST_FAILURE,
+    LEVELS,
     ConnAck,
     Connect,
     Disconnect,
@@ -28,11 +29,11 @@ from brokerlab.load.packets import (
     PubRel,
     SubAck,
     Subscribe,
+    connack_reason,
 )
 from brokerlab.load.parser import Parser
 
 _Answer = TypeVar("_Answer", bound=Packet)
-_REFUSED = 0x80
 _LONGEST_KEEP_ALIVE_S = 0xFFFF  # 18 hours without a ping; 0, which turns it off, is refused by rumqttd
 
 
@@ -47,11 +48,13 @@ class Client:
         client_id: str | None = None,
         username: str | None = None,
         password: bytes | None = None,
+        protocol: str = "3.1.1",
         timeout_s: float = 5.0,
     ) -> None:
         """Connects; returns when the broker's CONNACK accepts."""
+        self._level = LEVELS[protocol]
         self._address = f"{host}:{port}"
-        self._parser = Parser()
+        self._parser = Parser(self._level)
         self._answers: deque[Packet] = deque()
         self._messages: deque[Publish] = deque()
         self._received_ids: set[int] = set()  # QoS 2 messages between PUBLISH and PUBREL
@@ -71,8 +74,9 @@ class Client:
         """The QoS that the broker granted."""
         self._send(Subscribe(self._next_id(), ((topic_filter, qos),)))
         answer = self._await(SubAck, timeout_s, packet_id=self._last_id)
-        if answer.return_codes == (_REFUSED,):
-            raise RunError(f"{self._address} refused the subscription to {topic_filter!r}")
+        if answer.return_codes and answer.return_codes[0] >= FIRST_FAILURE:
+            code = answer.return_codes[0]
+            raise RunError(f"{self._address} refused the subscription to {topic_filter!r} (code {code:#04x})")
         if len(answer.return_codes) != 1:
             raise RunError(f"{self._address} answered one subscription with {len(answer.return_codes)} return codes")
         return answer.return_codes[0]
@@ -115,7 +119,7 @@ class Client:
 
     def _require_accepted(self, answer: ConnAck) -> None:
         if code := answer.return_code:
-            reason = CONNACK_REASONS.get(code, "unknown reason")
+            reason = connack_reason(self._level, code)
             raise RunError(f"{self._address} refused the connection: {reason} (CONNACK return code {code})")
 
     def _next_id(self) -> int:
@@ -131,6 +135,8 @@ class Client:
         answer = self._answers.popleft()
         if not isinstance(answer, kind) or getattr(answer, "packet_id", None) != packet_id:
             raise RunError(f"{self._address} sent {answer}, not the {kind.__name__.upper()} of packet {packet_id}")
+        if getattr(answer, "reason_code", 0) >= FIRST_FAILURE:
+            raise RunError(f"{self._address} refused: {answer}")
         return answer
 
     def _read(self, deadline: float, action: str) -> bool:
@@ -171,7 +177,7 @@ class Client:
 
     def _send(self, packet: Packet) -> None:
         with self._explained(f"sending {type(packet).__name__.upper()}"):
-            self._socket.sendall(packet.encode())
+            self._socket.sendall(packet.encode(self._level))
 
     @contextlib.contextmanager
     def _explained(self, action: str) -> Iterator[None]:

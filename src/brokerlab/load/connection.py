@@ -3,14 +3,37 @@
 import socket
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from brokerlab.errors import RunError
 from brokerlab.load.alarm import now_ns
-from brokerlab.load.packets import CONNACK_REASONS, Connect, Disconnect, MalformedPacketError, Packet, SubAck, Subscribe
+from brokerlab.load.packets import (
+    LEVELS,
+    PROTOCOL_LEVEL,
+    REASONS,
+    ConnAck,
+    Connect,
+    Disconnect,
+    MalformedPacketError,
+    Packet,
+    SubAck,
+    Subscribe,
+    connack_reason,
+)
 from brokerlab.load.parser import Parser
-from brokerlab.load.spec import Client
+from brokerlab.load.properties import (
+    MAXIMUM_QOS,
+    RECEIVE_MAXIMUM,
+    SERVER_KEEP_ALIVE,
+    described,
+    number_of,
+)
+from brokerlab.load.spec import Client, WorkerSpec
 
 KEEP_ALIVE_S = 60
-_CONNACK_ACCEPTED = 0
+_MOST_IN_FLIGHT = 65_535
+_PINGRESP, _DISCONNECT = 13, 14
 
 
 @dataclass(slots=True)
@@ -39,41 +62,81 @@ class SessionLog:
         )
 
 
-def connect(client: Client, host: str, port: int, *, timeout_s: float, log: SessionLog) -> socket.socket:
-    """A connection with an accepted CONNECT and a clean session; it blocks until `set_ready`."""
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An open connection with its accepted CONNECT, and what the broker said of itself in CONNACK."""
+
+    socket: socket.socket
+    level: int  # of the protocol
+    receive_maximum: int = _MOST_IN_FLIGHT
+    keep_alive_s: int = KEEP_ALIVE_S
+
+
+def connect(client: Client, spec: WorkerSpec, *, timeout_s: float, log: SessionLog) -> Session:
+    """A connection with an accepted CONNECT and a clean session; its socket blocks until it is made ready."""
+    level = LEVELS[spec.protocol]
     began = now_ns()
     try:
-        sock = socket.create_connection((host, port), timeout=timeout_s)
+        sock = socket.create_connection((spec.host, spec.port), timeout=timeout_s)
     except OSError as problem:
-        raise RunError(f"{client.name}: no connection to {host}:{port}: {problem}") from problem
+        raise RunError(f"{client.name}: no connection to {spec.host}:{spec.port}: {problem}") from problem
     try:
         log.add(client, "tcp", began_ns=began)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        answer = _ask(sock, Connect(client.name, keep_alive_s=KEEP_ALIVE_S), client)
-        code = getattr(answer, "return_code", None)
-        log.add(client, "connack", began_ns=began, code=code)
-        _require_accepted(client, answer, code)
+        # MQTT 5.0: with a clean start and the session expiry of 0, which is the default, a session ends with its
+        # connection, as a clean session does before.
+        answer = _ask(sock, Connect(client.name, keep_alive_s=KEEP_ALIVE_S), client, level=level)
+        log.add(client, "connack", began_ns=began, code=getattr(answer, "return_code", None))
+        return _session(client, sock, answer, level=level, qos=spec.qos, log=log)
     except BaseException:
         sock.close()
         raise
-    return sock
 
 
-def _require_accepted(client: Client, answer: Packet, code: int | None) -> None:
-    if code != _CONNACK_ACCEPTED:
-        reason = CONNACK_REASONS.get(code or 0, f"it answered {answer}")
-        raise RunError(f"{client.name}: the broker refused the connection: {reason}")
+def _session(
+    client: Client, sock: socket.socket, answer: Packet, *, level: int, qos: int, log: SessionLog
+) -> Session:  # fmt: skip
+    """What the broker's CONNACK allows; RunError where that is less than the run needs."""
+    if not isinstance(answer, ConnAck):
+        raise RunError(f"{client.name}: the broker answered CONNECT with {answer}")
+    if code := answer.return_code:
+        reason = connack_reason(level, code)
+        raise RunError(f"{client.name}: the broker refused the connection: {reason} (code {code:#04x})")
+    if said := answer.properties:
+        log.add(client, f"connack properties: {described(said)}")
+    highest = number_of(said, MAXIMUM_QOS)
+    if highest is not None and qos > highest:
+        raise RunError(f"{client.name}: the broker takes QoS {highest} at most, and the run needs QoS {qos}")
+    receive_maximum = number_of(said, RECEIVE_MAXIMUM)
+    keep_alive_s = number_of(said, SERVER_KEEP_ALIVE)
+    return Session(
+        sock,
+        level,
+        _MOST_IN_FLIGHT if receive_maximum is None else receive_maximum,
+        KEEP_ALIVE_S if keep_alive_s is None else keep_alive_s,
+    )
 
 
-def subscribe(client: Client, sock: socket.socket, *, qos: int, log: SessionLog) -> int:
-    """The QoS that the broker granted, or 128 where it refused the subscription."""
+def subscribe(client: Client, sock: socket.socket, *, qos: int, log: SessionLog, level: int = PROTOCOL_LEVEL) -> int:
+    """The QoS that the broker granted, or its code from 128 on where it refused the subscription."""
     began = now_ns()
-    answer = _ask(sock, Subscribe(1, ((client.topic, qos),)), client)
+    answer = _ask(sock, Subscribe(1, ((client.topic, qos),)), client, level=level)
     if not isinstance(answer, SubAck) or len(answer.return_codes) != 1:
         raise RunError(f"{client.name}: the broker answered SUBSCRIBE with {answer}")
     granted = answer.return_codes[0]
     log.add(client, "suback", began_ns=began, qos=granted, code=granted)
     return granted
+
+
+def pass_over(view: NDArray[np.uint8], at: int, *, level: int) -> int:
+    """The place after a PINGRESP; anything else that is no message and no acknowledgement ends the connection."""
+    kind = int(view[at]) >> 4
+    if kind == _PINGRESP and view[at + 1] == 0:
+        return at + 2
+    if kind == _DISCONNECT and level == 5:
+        code = int(view[at + 2]) if view[at + 1] else 0
+        raise ConnectionAbortedError(f"the broker disconnected: {REASONS.get(code, 'unknown reason')} ({code:#04x})")
+    raise ConnectionAbortedError(f"the broker sent a packet of type {kind}, which has no place here")
 
 
 def disconnect(client: Client, sock: socket.socket, *, log: SessionLog) -> None:
@@ -89,12 +152,12 @@ def disconnect(client: Client, sock: socket.socket, *, log: SessionLog) -> None:
         sock.close()
 
 
-def _ask(sock: socket.socket, question: Packet, client: Client) -> Packet:
+def _ask(sock: socket.socket, question: Packet, client: Client, *, level: int) -> Packet:
     """Sends a packet and reads the one that answers it, and not a byte more: the rest belongs to the compiled walk."""
     name = type(question).__name__.upper()
-    parser = Parser()
+    parser = Parser(level)
     try:
-        sock.sendall(question.encode())
+        sock.sendall(question.encode(level))
         answers: list[Packet] = []
         while not answers:
             byte = sock.recv(1)

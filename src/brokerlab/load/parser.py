@@ -1,4 +1,4 @@
-"""From a stream of bytes, cut anywhere, to the control packets of MQTT 3.1.1.
+"""From a stream of bytes, cut anywhere, to the control packets of one version of MQTT.
 
 Every rule of the standard that one packet alone can break is checked, and the reason is said.
 """
@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from brokerlab.load.packets import (
+    FIRST_FAILURE,
     PROTOCOL_LEVEL,
+    PROTOCOL_NAMES,
     ConnAck,
     Connect,
     Disconnect,
@@ -27,6 +29,7 @@ from brokerlab.load.packets import (
     Will,
     decode_length,
 )
+from brokerlab.load.properties import Properties, read_properties
 
 
 @dataclass(slots=True)
@@ -34,6 +37,7 @@ class _Body:
     """Reads the fields of one packet's body from left to right."""
 
     data: bytes
+    level: int
     at: int = 0
 
     def take(self, size: int) -> bytes:
@@ -67,6 +71,23 @@ class _Body:
             raise MalformedPacketError("the packet id is 0")
         return number
 
+    def variable(self) -> int:
+        if (decoded := decode_length(self.data, self.at)) is None:
+            raise MalformedPacketError("the packet ends within a number")
+        number, self.at = decoded
+        return number
+
+    def properties(self) -> Properties:
+        """The block of properties that stands here; before MQTT 5.0 there is none."""
+        if self.level < 5:
+            return ()
+        return read_properties(_Body(self.take(self.variable()), self.level), MalformedPacketError)
+
+    def reason(self) -> tuple[int, Properties]:
+        """Reason code and properties, both of which may be left out (MQTT 5.0 section 3.4.2)."""
+        code = self.byte() if self.level == 5 and self.has_more() else 0
+        return code, self.properties() if self.has_more() and self.level == 5 else ()
+
     def has_more(self) -> bool:
         return self.at < len(self.data)
 
@@ -92,19 +113,25 @@ def _require_flags(flags: int, expected: int) -> None:
 def _read_connect(flags: int, body: _Body) -> Packet:
     _require_flags(flags, 0)
     name, level, bits = body.text(), body.byte(), body.byte()
-    if (name, level) != ("MQTT", PROTOCOL_LEVEL):
-        raise MalformedPacketError(f"the protocol is {name!r} level {level}, not 'MQTT' level {PROTOCOL_LEVEL}")
+    if (name, level) != (PROTOCOL_NAMES[body.level], body.level):
+        expected = f"{PROTOCOL_NAMES[body.level]!r} level {body.level}"
+        raise MalformedPacketError(f"the protocol is {name!r} level {level}, not {expected}")
     if bits & 0x01:
         raise MalformedPacketError("the reserved CONNECT flag is set")
     if not bits & 0x04 and bits & 0x38:
         raise MalformedPacketError("will QoS or will retain is set without a will")
-    if bits & 0x40 and not bits & 0x80:
+    if bits & 0x40 and not bits & 0x80 and level < 5:
         raise MalformedPacketError("a password is given without a user name")
-    keep_alive_s, client_id = body.uint16(), body.text()
-    will = Will(body.text(), body.blob(), _qos(bits >> 3 & 3), bool(bits & 0x20)) if bits & 0x04 else None
+    keep_alive_s, properties, client_id = body.uint16(), body.properties(), body.text()
+    will = _read_will(bits, body) if bits & 0x04 else None
     username = body.text() if bits & 0x80 else None
     password = body.blob() if bits & 0x40 else None
-    return Connect(client_id, keep_alive_s, bool(bits & 0x02), will, username, password)
+    return Connect(client_id, keep_alive_s, bool(bits & 0x02), will, username, password, properties)
+
+
+def _read_will(bits: int, body: _Body) -> Will:
+    properties, topic, payload = body.properties(), body.text(), body.blob()
+    return Will(topic, payload, _qos(bits >> 3 & 3), bool(bits & 0x20), properties)
 
 
 def _read_connack(flags: int, body: _Body) -> Packet:
@@ -112,7 +139,8 @@ def _read_connack(flags: int, body: _Body) -> Packet:
     acknowledge, return_code = body.byte(), body.byte()
     if acknowledge > 1:
         raise MalformedPacketError("a reserved bit of the CONNACK is set")
-    return ConnAck(return_code, bool(acknowledge))
+    # A broker that does not know MQTT 5.0 refuses in the form of 3.1.1, without properties.
+    return ConnAck(return_code, bool(acknowledge), body.properties() if body.has_more() or not return_code else ())
 
 
 def _read_publish(flags: int, body: _Body) -> Packet:
@@ -120,49 +148,71 @@ def _read_publish(flags: int, body: _Body) -> Packet:
     if dup and not qos:
         raise MalformedPacketError("DUP is set at QoS 0")  # section 3.3.1.1
     topic = body.text()
-    if not topic or "+" in topic or "#" in topic:
+    if "+" in topic or "#" in topic or (not topic and body.level < 5):  # MQTT 5.0: an alias may stand for it
         raise MalformedPacketError(f"{topic!r} is not a topic name")
     packet_id = body.packet_id() if qos else None
-    return Publish(topic, body.rest(), qos, packet_id, dup, retain)
+    properties = body.properties()
+    return Publish(topic, body.rest(), qos, packet_id, dup, retain, properties)
 
 
-def _read_id(make: Callable[[int], Packet], expected_flags: int) -> Callable[[int, _Body], Packet]:
-    """A reader of the packets that are nothing but a packet id."""
+def _read_id(make: Callable[[int, int, Properties], Packet], expected_flags: int) -> Callable[[int, _Body], Packet]:
+    """A reader of the packets that are nothing but a packet id, and in MQTT 5.0 a reason."""
 
     def read(flags: int, body: _Body) -> Packet:
         _require_flags(flags, expected_flags)
-        return make(body.packet_id())
+        return make(body.packet_id(), *body.reason())
 
     return read
 
 
 def _read_subscribe(flags: int, body: _Body) -> Packet:
     _require_flags(flags, 2)
-    packet_id, filters = body.packet_id(), []
+    packet_id, properties, filters = body.packet_id(), body.properties(), []
     while body.has_more():
-        filters.append((body.text(), _qos(body.byte())))
+        filters.append((body.text(), _subscription_options(body.byte(), body.level)))
     if not filters:
         raise MalformedPacketError("SUBSCRIBE without a topic filter")
-    return Subscribe(packet_id, tuple(filters))
+    return Subscribe(packet_id, tuple(filters), properties)
+
+
+def _subscription_options(options: int, level: int) -> int:
+    """A QoS, and in MQTT 5.0 (section 3.8.3.1) no local, retain as published and retain handling above it."""
+    if level < 5:
+        return _qos(options)
+    _qos(options & 3)
+    if options & 0xC0 or options & 0x30 == 0x30:
+        raise MalformedPacketError(f"there are no subscription options {options:#04x}")
+    return options
 
 
 def _read_suback(flags: int, body: _Body) -> Packet:
     _require_flags(flags, 0)
-    packet_id, return_codes = body.packet_id(), tuple(body.rest())
+    packet_id, properties, return_codes = body.packet_id(), body.properties(), tuple(body.rest())
     for code in return_codes:
-        if code not in (0, 1, 2, 0x80):
+        if code not in (0, 1, 2, 0x80) and (body.level < 5 or code < FIRST_FAILURE):
             raise MalformedPacketError(f"there is no SUBACK return code {code:#04x}")
-    return SubAck(packet_id, return_codes)
+    return SubAck(packet_id, return_codes, properties)
 
 
 def _read_unsubscribe(flags: int, body: _Body) -> Packet:
     _require_flags(flags, 2)
-    packet_id, filters = body.packet_id(), []
+    packet_id, properties, filters = body.packet_id(), body.properties(), []
     while body.has_more():
         filters.append(body.text())
     if not filters:
         raise MalformedPacketError("UNSUBSCRIBE without a topic filter")
-    return Unsubscribe(packet_id, tuple(filters))
+    return Unsubscribe(packet_id, tuple(filters), properties)
+
+
+def _read_unsuback(flags: int, body: _Body) -> Packet:
+    _require_flags(flags, 0)
+    packet_id, properties = body.packet_id(), body.properties()
+    return UnsubAck(packet_id, tuple(body.rest()) if body.level == 5 else (), properties)
+
+
+def _read_disconnect(flags: int, body: _Body) -> Packet:
+    _require_flags(flags, 0)
+    return Disconnect(*body.reason())
 
 
 def _read_empty(make: Callable[[], Packet]) -> Callable[[int, _Body], Packet]:
@@ -184,10 +234,10 @@ _READERS: dict[int, Callable[[int, _Body], Packet]] = {
     8: _read_subscribe,
     9: _read_suback,
     10: _read_unsubscribe,
-    11: _read_id(UnsubAck, 0),
+    11: _read_unsuback,
     12: _read_empty(PingReq),
     13: _read_empty(PingResp),
-    14: _read_empty(Disconnect),
+    14: _read_disconnect,
 }
 
 
@@ -195,6 +245,7 @@ _READERS: dict[int, Callable[[int, _Body], Packet]] = {
 class Parser:
     """Turns a stream of bytes, cut anywhere, into packets; after malformed bytes it takes nothing more."""
 
+    level: int = PROTOCOL_LEVEL
     _buffer: bytearray = field(default_factory=bytearray)
     _failure: str = ""
 
@@ -231,7 +282,7 @@ class Parser:
         length, begin = decoded
         if begin + length > len(self._buffer):
             return None
-        body = _Body(bytes(self._buffer[begin : begin + length]))
+        body = _Body(bytes(self._buffer[begin : begin + length]), self.level)
         packet = read(self._buffer[start] & 0x0F, body)
         body.finish()
         return packet, begin + length

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from brokerlab.load import wire
+from brokerlab.load import connection, wire
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.outbox import Outbox
+from brokerlab.load.packets import PROTOCOL_LEVEL
 from brokerlab.load.rows import PublicationRows
 from brokerlab.load.spec import Client
 
@@ -32,17 +33,20 @@ class Publisher:
     """One client of a publishing worker."""
 
     def __init__(
-        self, client: Client, sock: socket.socket, *, qos: int, payload_bytes: int, seed: int, rows: PublicationRows
-    ) -> None:
+        self, client: Client, sock: socket.socket, *, qos: int, payload_bytes: int, seed: int, rows: PublicationRows,
+        level: int = PROTOCOL_LEVEL, receive_maximum: int = wire.PACKET_IDS,
+    ) -> None:  # fmt: skip
         # Filler that does not compress, the same for the same seed; nothing secret depends on it.
         filler = random.Random(f"{seed}/{client.number}").randbytes(  # noqa: S311
             max(0, payload_bytes - wire.IDENTITY_BYTES)
         )
         self._template, self._id_at, self._payload_at = wire.publish_template(
-            client.topic, payload_bytes=payload_bytes, qos=qos, retain=False, filler=filler
-        )
+            client.topic, payload_bytes=payload_bytes, qos=qos, retain=False, filler=filler,
+            properties=b"" if level == 5 else None,
+        )  # fmt: skip
         self.client, self.socket = client, sock
-        self._qos, self._rows = qos, rows
+        self._qos, self._rows, self._level = qos, rows, level
+        self._most_in_flight = receive_maximum if qos else wire.PACKET_IDS
         self._outbox = Outbox(sock)
         self._block = max(1, BLOCK_BYTES // self._template.size)
         self._times: Iterator[Longs] = iter(())
@@ -52,7 +56,7 @@ class Publisher:
         self._intended_ns, self._sent_ns, self._acked_ns = (np.zeros(_FIRST_RING, dtype=np.int64) for _ in range(3))
         self._recorded = self._oldest = self.following = 0
         self._unread = b""
-        self.seen = np.zeros(4, dtype=np.int64)  # PUBACK, PUBREC, PUBCOMP, identifiers not in flight
+        self.seen = np.zeros(5, dtype=np.int64)  # PUBACK, PUBREC, PUBCOMP, identifiers not in flight, refused
 
     # -- the schedule ---------------------------------------------------------------------------------------------
 
@@ -93,8 +97,8 @@ class Publisher:
             self.send(times)
 
     def room(self) -> int:
-        """How many more messages may be in flight: identifiers are 16 bits."""
-        return wire.PACKET_IDS - (self.following - self._oldest)
+        """How many more messages may be in flight: identifiers are 16 bits, and MQTT 5.0 lets the broker say less."""
+        return self._most_in_flight - (self.following - self._oldest)
 
     def send(self, intended_ns: Longs) -> None:
         """Builds one message per intended time and hands them over as far as the socket takes them."""
@@ -158,22 +162,16 @@ class Publisher:
         why = wire.FULL
         while why == wire.FULL:
             at, self._oldest, _, used, why = wire.walk_acknowledgements(
-                view, length, at, self._oldest, self.following, self._acked_ns, now, out, self.seen
+                view, length, at, self._level, self._oldest, self.following, self._acked_ns, now, out, self.seen
             )
             if used:
                 self._outbox.put(memoryview(out[:used].tobytes()))
             if why == wire.OTHER:
-                at, why = self._skip_other(view, at), wire.FULL
+                at, why = connection.pass_over(view[:length], at, level=self._level), wire.FULL
         if why == wire.MALFORMED:
             raise ConnectionAbortedError("the broker sent a malformed packet")
         self._unread = bytes(buffer[at:length])
         self.push()
-
-    def _skip_other(self, view: NDArray[np.uint8], at: int) -> int:
-        """Passes over a PINGRESP; anything else has no place at a publisher."""
-        if view[at] != 0xD0 or view[at + 1] != 0:
-            raise ConnectionAbortedError(f"the broker sent a packet of type {int(view[at]) >> 4} to a publisher")
-        return at + 2
 
     def ping(self) -> None:
         self._outbox.put(memoryview(b"\xc0\x00"))

@@ -29,7 +29,9 @@ _SHORTEST_SLEEP_NS = 100_000
 _WATCH_NS = 150_000
 _ROOM_TO_WATCH_NS = 1_000_000
 _WINDOW_PAUSE_NS = 1_000_000
+_FEW_IN_FLIGHT = 1_000  # with less room than this a publisher that gathers would make the broker wait
 _BUFFER_BYTES = 1 << 18
+_SEEN = ("puback", "pubrec", "pubcomp", "unknown", "refused")
 
 
 class Publishing:
@@ -66,11 +68,15 @@ class Publishing:
     def connect(self, order: Connect) -> None:
         spec = self._spec
         for client in spec.clients:
-            sock = connection.connect(client, spec.host, spec.port, timeout_s=order.timeout_s, log=self._log)
+            session = connection.connect(client, spec, timeout_s=order.timeout_s, log=self._log)
+            sock = session.socket
             publisher = Publisher(
-                client, sock, qos=spec.qos, payload_bytes=spec.payload_bytes, seed=spec.seed, rows=self._rows
-            )
-            self._connections.add(client, sock)
+                client, sock, qos=spec.qos, payload_bytes=spec.payload_bytes, seed=spec.seed, rows=self._rows,
+                level=session.level, receive_maximum=session.receive_maximum,
+            )  # fmt: skip
+            if spec.qos and session.receive_maximum < _FEW_IN_FLIGHT:
+                self.gather_s = 0.0
+            self._connections.add(client, sock, keep_alive_s=session.keep_alive_s)
             self._all.append(publisher)
             self._open[sock.fileno()] = publisher
 
@@ -104,7 +110,7 @@ class Publishing:
         self._writer.close()
         for publisher in self._open.values():
             connection.disconnect(publisher.client, publisher.socket, log=self._log)
-        seen = sum((publisher.seen for publisher in self._all), np.zeros(4, dtype=np.int64))
+        seen = sum((publisher.seen for publisher in self._all), np.zeros(5, dtype=np.int64))
         return Stopped(
             messages=sum(publisher.following for publisher in self._all),
             cpu_ns=max(0, self._cpu_ns),
@@ -113,7 +119,7 @@ class Publishing:
             unsent=sum(publisher.unsent + publisher.still_due() for publisher in self._all),
             lag_buckets=self._lag.buckets(),
             lag_max_ns=self._lag.max_ns,
-            acknowledgements=dict(zip(("puback", "pubrec", "pubcomp", "unknown"), seen.tolist(), strict=True)),
+            acknowledgements=dict(zip(_SEEN, seen.tolist(), strict=True)),
             written_off=self._window.written_off if self._window else 0,
         )
 

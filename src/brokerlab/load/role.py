@@ -46,8 +46,12 @@ class Connections:
         self.open: dict[int, Client] = {}
         self.closed_by_broker: list[str] = []
         self._ping_at_ns = 0
+        self._keep_alive_s = KEEP_ALIVE_S
 
-    def add(self, client: Client, sock: socket.socket) -> None:
+    def add(self, client: Client, sock: socket.socket, *, keep_alive_s: int = KEEP_ALIVE_S) -> None:
+        """Watches a socket from now on; the shortest keep-alive that a broker asked for counts for all."""
+        if keep_alive_s:  # 0: the broker does not ask for any
+            self._keep_alive_s = min(self._keep_alive_s, keep_alive_s)
         sock.setblocking(False)
         self.open[sock.fileno()] = client
         self._epoll.register(sock.fileno(), select.EPOLLIN)
@@ -71,5 +75,5 @@ class Connections:
         if now < self._ping_at_ns:
             return False
         is_first = self._ping_at_ns == 0
-        self._ping_at_ns = now + KEEP_ALIVE_S * 1_000_000_000 // 3
+        self._ping_at_ns = now + self._keep_alive_s * 1_000_000_000 // 3
         return not is_first

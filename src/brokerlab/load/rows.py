@@ -23,7 +23,10 @@ class PublicationRows:
         self._count = 0
 
     def add(self, publisher: int, first_seq: int, intended_ns: Longs, sent_ns: Longs, acked_ns: Longs) -> None:
-        """Takes rows of one publisher in order of seq; a time of 0 is one that never came."""
+        """Takes rows of one publisher in order of seq.
+
+        A time of 0 is one that never came; a negative `acked_ns` is the reason code of a refusal.
+        """
         self._parts.append((publisher, first_seq, intended_ns, sent_ns, acked_ns))
         self._count += intended_ns.size
         if self._count >= ROWS:
@@ -49,8 +52,8 @@ class PublicationRows:
             pa.array(np.full(self._count, self._payload_bytes, dtype=np.int32)),
             pa.array(intended),
             pa.array(sent, mask=sent == 0),
-            pa.array(acked, mask=acked == 0),
-            pa.nulls(self._count, pa.int16()),
+            pa.array(acked, mask=acked <= 0),
+            pa.array((-acked).astype(np.int16), mask=acked >= 0),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=PUBLICATIONS)
 

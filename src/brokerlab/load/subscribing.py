@@ -10,6 +10,7 @@ import numpy as np
 from brokerlab.load import arrival, connection, wire
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.outbox import Outbox
+from brokerlab.load.packets import LEVELS
 from brokerlab.load.role import GATHER_S, Connections, Say
 from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.spec import Client, Connect, Drain, Go, Progress, Settled, Stopped, Subscribed, WorkerSpec
@@ -50,6 +51,8 @@ class Subscribing:
         self._drain: Drain | None = None
         self._last_ns = 0
         self._is_settled = False
+        self._level = LEVELS[spec.protocol]
+        self._keep_alive_s = connection.KEEP_ALIVE_S
         self._retransmissions = 0
         self._cpu_ns = self._wall_ns = 0
         self.gather_s = 0.0
@@ -63,9 +66,9 @@ class Subscribing:
 
     def connect(self, order: Connect) -> None:
         for client in self._spec.clients:
-            sock = connection.connect(
-                client, self._spec.host, self._spec.port, timeout_s=order.timeout_s, log=self._log
-            )
+            session = connection.connect(client, self._spec, timeout_s=order.timeout_s, log=self._log)
+            sock = session.socket
+            self._keep_alive_s = min(self._keep_alive_s, session.keep_alive_s)
             self._open[sock.fileno()] = Subscriber(client, sock)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
             arrival.ask_for_stamps(sock)
@@ -74,8 +77,9 @@ class Subscribing:
         granted = []
         for subscriber in self._open.values():
             client, sock = subscriber.client, subscriber.socket
-            granted.append((client.number, connection.subscribe(client, sock, qos=self._spec.qos, log=self._log)))
-            self._connections.add(client, sock)
+            code = connection.subscribe(client, sock, qos=self._spec.qos, log=self._log, level=self._level)
+            granted.append((client.number, code))
+            self._connections.add(client, sock, keep_alive_s=self._keep_alive_s)
         return Subscribed(tuple(granted))
 
     def go(self, _order: Go) -> None:
@@ -153,7 +157,7 @@ class Subscribing:
         at, why = 0, wire.FULL
         while why == wire.FULL:
             at, row, used, again, why = wire.walk_deliveries(
-                self._view, length, at, self._rows.wire, self._rows.used, subscriber.held, self._acks
+                self._view, length, at, self._level, self._rows.wire, self._rows.used, subscriber.held, self._acks
             )
             self._rows.stamp(subscriber.client.number, row, arrived_ns, arrived_ns - subscriber.empty_ns)
             self._retransmissions += again
@@ -162,16 +166,10 @@ class Subscribing:
             if row == len(self._rows.wire):
                 self._rows.flush()
             if why == wire.OTHER:
-                at, why = self._skip_other(at), wire.FULL
+                at, why = connection.pass_over(self._view[:length], at, level=self._level), wire.FULL
         if why == wire.MALFORMED:
             raise ConnectionAbortedError("the broker sent a malformed packet")
         return at
-
-    def _skip_other(self, at: int) -> int:
-        """Passes over a PINGRESP; anything else has no place at a subscriber."""
-        if self._view[at] != 0xD0 or self._view[at + 1] != 0:
-            raise ConnectionAbortedError(f"the broker sent a packet of type {int(self._view[at]) >> 4} to a subscriber")
-        return at + 2
 
     def _answer(self, fd: int, subscriber: Subscriber) -> None:
         try:

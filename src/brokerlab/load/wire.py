@@ -44,15 +44,19 @@ def packet_id(seq: int) -> int:
 
 
 def publish_template(
-    topic: str, *, payload_bytes: int, qos: int, retain: bool, filler: bytes
+    topic: str, *, payload_bytes: int, qos: int, retain: bool, filler: bytes, properties: bytes | None = None
 ) -> tuple[Bytes, int, int]:
-    """A PUBLISH of zero identity, the place of its packet identifier (-1 at QoS 0) and of its payload."""
+    """A PUBLISH of zero identity, the place of its packet identifier (-1 at QoS 0) and of its payload.
+
+    `properties` is the block of MQTT 5.0 without its length, empty where there are none; None for older versions.
+    """
     name = topic.encode()
-    body = len(name).to_bytes(2, "big") + name + (b"\0\0" if qos else b"")
+    block = b"" if properties is None else encode_length(len(properties)) + properties
+    body = len(name).to_bytes(2, "big") + name + (b"\0\0" if qos else b"") + block
     head = bytes([0x30 | qos << 1 | int(retain)]) + encode_length(len(body) + payload_bytes) + body
     payload = bytes(IDENTITY_BYTES) + filler[: payload_bytes - IDENTITY_BYTES]
     packet = np.frombuffer(head + payload, dtype=np.uint8).copy()
-    return packet, len(head) - 2 if qos else -1, len(head)
+    return packet, len(head) - len(block) - 2 if qos else -1, len(head)
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -120,12 +124,29 @@ def _acknowledge(out: Bytes, at: int, first_byte: int, high: int, low: int) -> N
     out[at + 3] = low
 
 
-@_compiled("UniTuple(i8, 5)(u1[::1], i8, i8, i8[:, ::1], i8, u1[::1], u1[::1])")
+@_compiled("i8(u1[::1], i8, i8)")
+def _after_properties(buffer: Bytes, at: int, end: int) -> int:
+    """The place after the block of properties that begins at `at`; -1 where it does not end before `end`."""
+    size = 0
+    for k in range(4):
+        place = at + k
+        if place >= end:
+            return -1
+        digit = np.int64(buffer[place])
+        size |= (digit & 0x7F) << (7 * k)
+        if digit < 0x80:
+            after = place + 1 + size
+            return after if after <= end else -1
+    return -1
+
+
+@_compiled("UniTuple(i8, 5)(u1[::1], i8, i8, i8, i8[:, ::1], i8, u1[::1], u1[::1])")
 def walk_deliveries(
-    buffer: Bytes, length: int, at: int, rows: Longs, row: int, held: Bytes, acks: Bytes
+    buffer: Bytes, length: int, at: int, level: int, rows: Longs, row: int, held: Bytes, acks: Bytes
 ) -> tuple[int, int, int, int, int]:
     """Reads a subscriber's packets from `at`, appends a row per message, writes the acknowledgements that they ask for.
 
+    `level` is the protocol level: from 5 on a PUBLISH has properties, which are passed over.
     A row is (publisher, seq, intended_ns, payload_bytes, first byte of the packet).
     `held` marks the identifiers of QoS 2 messages that are not yet released: the same identifier again is
     a retransmission that must not reach the application (MQTT 3.1.1 section 4.3.3), so it gets no row.
@@ -144,7 +165,7 @@ def walk_deliveries(
             return at, row, used, again, 3
         first = np.int64(buffer[at])
         kind = first >> 4
-        if kind == 6 and size == 2:
+        if kind == 6 and (size == 2 or (level >= 5 and size > 2)):
             held[np.int64(buffer[begin]) << 8 | buffer[begin + 1]] = 0
             _acknowledge(acks, used, 0x70, buffer[begin], buffer[begin + 1])
             used += 4
@@ -164,7 +185,9 @@ def walk_deliveries(
                     is_new = held[identifier] == 0
                     held[identifier] = 1
                 payload += 2
-            if payload > end:
+            if level >= 5:
+                payload = _after_properties(buffer, payload, end)
+            if payload > end or payload < 0:
                 return at, row, used, again, 2
             if is_new:
                 has_identity = end - payload >= 16
@@ -182,11 +205,12 @@ def walk_deliveries(
     return at, row, used, again, 0
 
 
-@_compiled("UniTuple(i8, 5)(u1[::1], i8, i8, i8, i8, i8[::1], i8, u1[::1], i8[::1])")
+@_compiled("UniTuple(i8, 5)(u1[::1], i8, i8, i8, i8, i8, i8[::1], i8, u1[::1], i8[::1])")
 def walk_acknowledgements(
     buffer: Bytes,
     length: int,
     at: int,
+    level: int,
     oldest: int,
     following: int,
     acked_ns: Longs,
@@ -197,7 +221,9 @@ def walk_acknowledgements(
     """Reads a publisher's packets from `at`: marks what is acknowledged in the ring `acked_ns`, writes the PUBRELs.
 
     Messages oldest <= seq < following are in flight; message seq lies at seq modulo the ring's size, a power of two.
-    `seen` counts PUBACK, PUBREC, PUBCOMP, and identifiers that are not in flight.
+    A refused message (MQTT 5.0: a reason code from 0x80 on) is finished but not acknowledged: the negative of
+    the code is its mark in the ring.
+    `seen` counts PUBACK, PUBREC, PUBCOMP, identifiers that are not in flight, and refusals.
     Returns (next position, oldest message in flight now, newly acknowledged, bytes of PUBRELs, why it stopped).
     """
     used = 0
@@ -215,21 +241,24 @@ def walk_acknowledgements(
             why = 3
             break
         kind = np.int64(buffer[at]) >> 4
-        if (kind != 4 and kind != 5 and kind != 7) or size != 2:
+        if (kind != 4 and kind != 5 and kind != 7) or size < 2 or (size > 2 and level < 5):
             why = 1
             break
+        reason = np.int64(buffer[begin + 2]) if size > 2 else 0
         identifier = np.int64(buffer[begin]) << 8 | buffer[begin + 1]
         seq = oldest + (identifier - 1 - oldest % 65_535) % 65_535
         is_known = identifier > 0 and seq < following and acked_ns[seq & mask] == 0
-        if kind == 5:
-            seen[1] += 1
+        seen[1 if kind == 5 else 0 if kind == 4 else 2] += 1
+        if reason >= 0x80:
+            seen[4] += 1
+            if is_known:
+                acked_ns[seq & mask] = -reason
+        elif kind == 5:
             _acknowledge(out, used, 0x62, buffer[begin], buffer[begin + 1])
             used += 4
-        else:
-            seen[0 if kind == 4 else 2] += 1
-            if is_known:
-                acked_ns[seq & mask] = now_ns
-                count += 1
+        elif is_known:
+            acked_ns[seq & mask] = now_ns
+            count += 1
         if not is_known:
             seen[3] += 1
         at = begin + size

@@ -24,10 +24,12 @@ from brokerlab.load.packets import (
     UnsubAck,
     Unsubscribe,
     Will,
+    connack_reason,
     decode_length,
     encode_length,
 )
 from brokerlab.load.parser import Parser
+from brokerlab.load.properties import MAXIMUM_QOS, RECEIVE_MAXIMUM, SESSION_EXPIRY, USER_PROPERTY
 
 pytestmark = pytest.mark.unit
 
@@ -53,6 +55,49 @@ ON_PAPER = [
     (PingReq(), "c0 00"),
     (PingResp(), "d0 00"),
     (Disconnect(), "e0 00"),
+]
+
+ON_PAPER_OF_5 = [
+    (
+        Connect("ab", 10, properties=((RECEIVE_MAXIMUM, 20), (SESSION_EXPIRY, 0))),
+        "10 17 0004 4d515454 05 02 000a 08 21 0014 11 00000000 0002 6162",
+    ),
+    (
+        Connect("a", 0, True, Will("w", b"", properties=((0x18, 5),)), password=b"p"),
+        "10 1c 0004 4d515454 05 46 0000 00 0001 61 05 18 00000005 0001 77 0000 0001 70",
+    ),
+    (ConnAck(0x87), "20 03 00 87 00"),
+    (ConnAck(0, properties=((MAXIMUM_QOS, 1), (0x12, "x"))), "20 09 00 00 06 24 01 12 0001 78"),
+    (Publish("a/b", b"hi"), "30 08 0003 612f62 00 6869"),
+    (Publish("", b"x", 1, 10, properties=((0x23, 7),)), "32 09 0000 000a 03 23 0007 78"),
+    (
+        Publish("a", b"", properties=((USER_PROPERTY, ("k", "v")), (0x0B, 300))),
+        "30 0e 0001 61 0a 26 0001 6b 0001 76 0b ac02",
+    ),
+    (PubAck(258), "40 02 0102"),
+    (PubAck(258, 0x10), "40 03 0102 10"),
+    (PubRec(258, 0x97, ((0x1F, "no"),)), "50 09 0102 97 05 1f 0002 6e6f"),
+    (PubRel(258, 0x92), "62 03 0102 92"),
+    (PubComp(258), "70 02 0102"),
+    (Subscribe(1, (("a", 0x2E),), ((0x0B, 5),)), "82 09 0001 02 0b 05 0001 61 2e"),
+    (SubAck(1, (2, 0x87)), "90 05 0001 00 02 87"),
+    (Unsubscribe(1, ("a",)), "a2 06 0001 00 0001 61"),
+    (UnsubAck(1, (0, 0x11)), "b0 05 0001 00 00 11"),
+    (Disconnect(), "e0 00"),
+    (Disconnect(0x8B), "e0 01 8b"),
+    (Disconnect(0x8B, ((0x1F, "x"),)), "e0 06 8b 04 1f 0001 78"),
+]
+
+MALFORMED_IN_5 = [
+    ("30 03 0001 61", "ends within a number"),
+    ("30 06 0001 61 01 0100", "too early"),
+    ("30 05 0001 61 01 7f", "no property 0x7f"),
+    ("30 0a 0001 61 06 23 0001 23 0001", "there twice"),
+    ("30 05 0001 61 05 23", "too early"),
+    ("82 07 0001 00 0001 61 30", "no subscription options"),
+    ("90 04 0001 00 03", "no SUBACK return code"),
+    ("20 02 00 00", "ends within a number"),
+    ("10 0e 0004 4d515454 04 02 000a 0002 6162", "level 4, not 'MQTT' level 5"),
 ]
 
 MALFORMED = [
@@ -90,6 +135,33 @@ def test_packet_and_its_bytes(packet, hexadecimal):
 
     assert packet.encode() == data
     assert Parser().feed(data) == [packet]
+
+
+@pytest.mark.parametrize(("packet", "hexadecimal"), ON_PAPER_OF_5)
+def test_packet_and_its_bytes_of_mqtt_5(packet, hexadecimal):
+    data = bytes.fromhex(hexadecimal)
+
+    assert packet.encode(5) == data
+    assert Parser(5).feed(data) == [packet]
+
+
+def test_mqtt_3_1_has_a_name_of_its_own():
+    data = bytes.fromhex("10 10 0006 4d5149736470 03 02 000a 0002 6162")
+
+    assert Connect("ab", 10).encode(3) == data
+    assert Parser(3).feed(data) == [Connect("ab", 10)]
+
+
+def test_refusal_in_the_form_of_3_1_1_is_understood_by_a_client_of_5():
+    assert Parser(5).feed(ConnAck(1).encode(4)) == [ConnAck(1)]
+    assert connack_reason(5, 1) == "unacceptable protocol version"
+    assert connack_reason(5, 0x87) == "not authorized"
+
+
+@pytest.mark.parametrize(("hexadecimal", "reason"), MALFORMED_IN_5)
+def test_parser_says_what_is_malformed_in_mqtt_5(hexadecimal, reason):
+    with pytest.raises(MalformedPacketError, match=reason):
+        Parser(5).feed(bytes.fromhex(hexadecimal))
 
 
 @pytest.mark.parametrize(("hexadecimal", "reason"), MALFORMED)
@@ -164,21 +236,21 @@ packets = st.one_of(
 )
 
 
-@given(st.lists(packets, max_size=8), st.lists(st.integers(0, 2000), max_size=8))
-def test_any_stream_cut_anywhere_gives_its_packets(sent, cuts):
-    data = b"".join(packet.encode() for packet in sent)
+@given(st.lists(packets, max_size=8), st.lists(st.integers(0, 2000), max_size=8), st.sampled_from([3, 4, 5]))
+def test_any_stream_cut_anywhere_gives_its_packets(sent, cuts, level):
+    data = b"".join(packet.encode(level) for packet in sent)
     places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
-    parser = Parser()
+    parser = Parser(level)
 
     pieces = [data[start:end] for start, end in itertools.pairwise(places)]
     assert [packet for piece in pieces for packet in parser.feed(piece)] == sent
 
 
-@given(st.binary(max_size=60))
-def test_any_bytes_give_packets_that_mean_the_same_or_are_refused(data):
+@given(st.binary(max_size=60), st.sampled_from([3, 4, 5]))
+def test_any_bytes_give_packets_that_mean_the_same_or_are_refused(data, level):
     try:
-        parsed = Parser().feed(data)
+        parsed = Parser(level).feed(data)
     except MalformedPacketError as refusal:
         parsed = list(refusal.before)
 
-    assert Parser().feed(b"".join(packet.encode() for packet in parsed)) == parsed
+    assert Parser(level).feed(b"".join(packet.encode(level) for packet in parsed)) == parsed
