@@ -8,12 +8,13 @@ from functools import partial
 
 import numpy as np
 
-from brokerlab.load import connection, schedule
+from brokerlab.load import connection
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.lag import Lag
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.role import GATHER_S, Connections, Say
 from brokerlab.load.rows import PublicationRows
+from brokerlab.load.schedule import Span, intended_ns
 from brokerlab.load.spec import Connect, Drain, Go, Progress, Sent, Settled, Stopped, Subscribed, WorkerSpec
 from brokerlab.load.window import Window
 from brokerlab.record.directory import RunDirectory
@@ -88,16 +89,11 @@ class Publishing:
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
         if self._window:
             return
+        spec = self._spec
         for fd, publisher in self._open.items():
-            publisher.follow(
-                schedule.constant_ns(
-                    self._spec.schedule.rate_per_s,
-                    publisher=publisher.client.number,
-                    publishers=self._spec.publishers,
-                    start_ns=order.start_ns,
-                    end_ns=order.end_ns,
-                )
-            )
+            number = publisher.client.number
+            span = Span(order.start_ns, order.end_ns, order.measure_ns, number, spec.publishers, spec.seed)
+            publisher.follow(intended_ns(spec.schedule, span))
             self._enter(fd)
 
     def drain(self, _order: Drain) -> None:

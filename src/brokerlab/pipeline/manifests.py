@@ -17,6 +17,8 @@ from brokerlab.record.directory import RunDirectory, StudyDirectory
 from brokerlab.record.manifest import Json
 
 _VERDICTS = ("valid", "invalid", "collapsed")
+# Arrivals whose one rate holds for the whole schedule.
+_STEADY = ("constant", "poisson", "jitter", "burst")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,7 @@ def _load_columns(workload: Json) -> dict[str, Any]:
         "publishers": workload.get("publishers"),
         "subscribers": workload.get("subscribers"),
         "arrivals": arrivals,
-        "rate_per_s": None if arrivals == "saturate" else schedule.get("rate_per_s"),
+        "rate_per_s": schedule.get("rate_per_s") if arrivals in _STEADY else None,
         "window": schedule.get("window") if arrivals == "saturate" else None,
     }
 

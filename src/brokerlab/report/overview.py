@@ -116,7 +116,7 @@ def _one_of(texts: Iterable[str | None]) -> str:
 def _load(row: Row) -> str | None:
     if row["rate_per_s"] is not None:
         return f"{brief(row['rate_per_s'])}/s per publisher, {row['arrivals']}"
-    return None if row["window"] is None else f"{row['arrivals']}, window of {row['window']}"
+    return row["arrivals"] if row["window"] is None else f"{row['arrivals']}, window of {row['window']}"
 
 
 def _clients(row: Row) -> str | None:

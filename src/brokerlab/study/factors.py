@@ -17,6 +17,7 @@ IDENTITY_BYTES = 16  # publisher, sequence and intended time, at the start of ev
 _LONGEST_PAYLOAD_BYTES = 268_435_455 - 65_535 - 4
 _MOST_CLIENTS = 100_000
 _MOST_OUTSTANDING = 65_535  # MQTT 3.1.1 section 2.3.1: packet identifiers of one client
+_MOST_AT_ONCE = 1_000_000
 _HIGHEST_RATE_PER_S = 1e9  # intended times are whole nanoseconds
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -76,6 +77,10 @@ def read_clients(written: object) -> int:
 
 def read_window(written: object) -> int:
     return read_whole(written, least=1, most=_MOST_OUTSTANDING)
+
+
+def read_burst(written: object) -> int:
+    return read_whole(written, least=1, most=_MOST_AT_ONCE)
 
 
 def read_payload_bytes(written: object) -> int:

@@ -90,9 +90,25 @@ class SchedulePart(Part):
     arrivals: Annotated[v.Arrivals, PlainValidator(readers.read_arrivals)] = _WORKLOAD.schedule.arrivals
     rate: RatePerS = _WORKLOAD.schedule.rate_per_s
     window: Window = _WORKLOAD.schedule.window
+    jitter: Annotated[float, PlainValidator(readers.read_jitter_percent)] = _WORKLOAD.schedule.jitter_percent
+    burst: Annotated[int, PlainValidator(factors.read_burst)] = _WORKLOAD.schedule.burst
+    to: RatePerS = _WORKLOAD.schedule.to_per_s
+    rates: list[RatePerS] = Field(default=[], min_length=1)
+    store: Annotated[float, PlainValidator(readers.read_store_s)] = _WORKLOAD.schedule.store_s
+    within: NeededPhase = _WORKLOAD.schedule.within_s
 
     def value(self) -> v.Schedule:
-        return v.Schedule(arrivals=self.arrivals, rate_per_s=self.rate, window=self.window)
+        return v.Schedule(
+            arrivals=self.arrivals,
+            rate_per_s=self.rate,
+            window=self.window,
+            jitter_percent=self.jitter,
+            burst=self.burst,
+            to_per_s=self.to,
+            rates_per_s=tuple(self.rates),
+            store_s=self.store,
+            within_s=self.within,
+        )
 
 
 class WorkloadPart(Part):

@@ -11,6 +11,7 @@ from brokerlab.study.values import Arrivals, Join
 FORMAT_VERSION = 1  # of the study file
 
 _LONGEST_PHASE_S = 24 * 3600.0
+_LONGEST_STORE_S = 366 * 24 * 3600.0
 _MOST_REPETITIONS = 1000
 _LARGEST_SEED = 2**53 - 1  # kept exactly by every reader of JSON
 _STUDY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -71,6 +72,21 @@ def read_shape(written: object) -> str:
 def read_arrivals(written: object) -> Arrivals:
     known = [arrivals.value for arrivals in Arrivals]
     return Arrivals(check_name("kind of arrivals", written, known=known, later=names.ARRIVALS_LATER))
+
+
+def read_jitter_percent(written: object) -> float:
+    """A share of the interval; beyond half of it messages would overtake each other."""
+    jitter_percent = quantity.read_percent(written)
+    if not 0 < jitter_percent <= 50:
+        raise RuleError("must be above 0 % and at most 50 % of the interval, which keeps the messages in order")
+    return jitter_percent
+
+
+def read_store_s(written: object) -> float:
+    store_s = quantity.read_seconds(written)
+    if not 0 < store_s <= _LONGEST_STORE_S:
+        raise RuleError("must be above 0 s and at most 8784 h, a year")
+    return store_s
 
 
 def read_protocol(written: object) -> str:

@@ -8,18 +8,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from brokerlab.study import names, quantity, topics
+from brokerlab.study.arrivals import ALL_KEYS, KEYS, NEEDED, owners
 from brokerlab.study.document import Document, KeyPath
-from brokerlab.study.factors import FACTORS, read_clients, read_qos, read_rate_per_s
+from brokerlab.study.factors import FACTORS, read_burst, read_clients, read_qos, read_rate_per_s
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.nearest import listed
 from brokerlab.study.problems import RuleError, check_name
-from brokerlab.study.readers import read_needed_phase_s
+from brokerlab.study.readers import read_arrivals, read_needed_phase_s, read_store_s
 from brokerlab.study.values import Arrivals, Phases, Workload
 
 _WORKLOAD: KeyPath = ("scenario", "workload")
 _VARIABLES: KeyPath = ("scenario", "variables")
 _BROKERS: KeyPath = ("system", "brokers")
 _SCHEDULE: KeyPath = (*_WORKLOAD, "schedule")
+_STEADY = (Arrivals.CONSTANT, Arrivals.POISSON, Arrivals.JITTER, Arrivals.BURST)
 
 
 def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> None:
@@ -85,17 +87,25 @@ def _check_distinct(document: Document, path: KeyPath, read: Callable[[object], 
 
 
 def _check_arrivals(document: Document) -> None:
-    """A rate or a window that the arrivals do not use would look as if it counted."""
-    arrivals = document.get(*_SCHEDULE, "arrivals")
-    if arrivals in (None, Arrivals.CONSTANT):
-        unused, used_by = "window", Arrivals.SATURATE
-    elif arrivals == Arrivals.SATURATE:
-        unused, used_by = "rate", Arrivals.CONSTANT
-    else:
+    """Keys that the arrivals do not use would look as if they counted; those that they cannot do without must be."""
+    arrivals = _arrivals(document)
+    if arrivals is None:
         return
-    for path in ((*_SCHEDULE, unused), (*_VARIABLES, unused)):
-        if path in document.places:
-            document.add(path, f"belongs to {used_by} arrivals; these are {arrivals or Arrivals.CONSTANT}", of_key=True)
+    for key in ALL_KEYS:
+        if key in KEYS[arrivals]:
+            continue
+        for path in ((*_SCHEDULE, key), (*_VARIABLES, key)):
+            if path in document.places:
+                document.add(path, f"belongs to {listed(owners(key))} arrivals; these are {arrivals}", of_key=True)
+    for key in KEYS[arrivals]:
+        if key in NEEDED and (*_SCHEDULE, key) not in document.places:
+            document.add((*_SCHEDULE, "arrivals"), f"needs the key {key} beside it, such as {key}: {NEEDED[key]}")
+
+
+def _arrivals(document: Document) -> Arrivals | None:
+    """The arrivals of the study; None where they are not known, which the model reports."""
+    written = document.get(*_SCHEDULE, "arrivals")
+    return Arrivals.CONSTANT if written is None else _read(read_arrivals, written)
 
 
 def _check_abilities(document: Document, drivers: Mapping[str, DriverFacts]) -> None:
@@ -138,19 +148,43 @@ def _check_topics(document: Document) -> None:
 
 
 def _check_load_is_measurable(document: Document) -> None:
-    """At least one message must be due while the run measures."""
-    if document.get(*_SCHEDULE, "arrivals") not in (None, Arrivals.CONSTANT):
-        return
+    """At least one message must be due while the run measures, and a contact must be over by then."""
     written_s = document.get("deploy", "phases", "measure")
     measure_s = Phases().measure_s if written_s is None else _read(read_needed_phase_s, written_s)
+    if measure_s is None:
+        return
+    if _arrivals(document) in _STEADY:
+        _check_messages_are_due(document, measure_s)
+    elif _arrivals(document) is Arrivals.CONTACT:
+        _check_contact(document, measure_s)
+
+
+def _check_messages_are_due(document: Document, measure_s: float) -> None:
     publishers = [_read(read_clients, written) for _, written in _values(document, "publishers")] or [1]
-    if measure_s is None or None in publishers:
+    burst = _read(read_burst, document.get(*_SCHEDULE, "burst")) or 1
+    if None in publishers:
         return
     for path, written in _values(document, "rate"):
         rate_per_s = _read(read_rate_per_s, written)
-        if rate_per_s is not None and rate_per_s * measure_s * min(publishers) < 1:
+        if rate_per_s is not None and rate_per_s * measure_s * min(publishers) / burst < 1:
             span = quantity.seconds_text(measure_s)
-            document.add(path, f"no message is due in the {span} of deploy.phases.measure; raise one of them")
+            what = "message" if burst == 1 else f"burst of {burst} messages"
+            document.add(path, f"no {what} is due in the {span} of deploy.phases.measure; raise one of them")
+
+
+def _check_contact(document: Document, measure_s: float) -> None:
+    """The contact opens with the measure phase and must fit into it, with at least one message to send."""
+    within_s = _read(read_needed_phase_s, document.get(*_SCHEDULE, "within"))
+    store_s = _read(read_store_s, document.get(*_SCHEDULE, "store"))
+    if within_s is not None and within_s > measure_s:
+        span = quantity.seconds_text(measure_s)
+        document.add((*_SCHEDULE, "within"), f"is longer than the {span} of deploy.phases.measure; raise that")
+    for path, written in _values(document, "rate"):
+        rate_per_s = _read(read_rate_per_s, written)
+        if store_s is None or rate_per_s is None:
+            continue
+        if round(rate_per_s * store_s) < 1:
+            document.add(path, f"no message is collected in {quantity.seconds_text(store_s)}; raise one of them")
 
 
 def _check_settings_have_effect(document: Document) -> None:

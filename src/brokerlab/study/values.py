@@ -21,9 +21,15 @@ class Qos(IntEnum):
 
 
 class Arrivals(StrEnum):
-    """How a publisher decides when to send."""
+    """How a publisher decides when to send; load/schedule.py says exactly when."""
 
     CONSTANT = "constant"  # open loop: message i of a publisher is due at start + (i + offset) / rate
+    POISSON = "poisson"  # open loop: exponential gaps
+    JITTER = "jitter"  # open loop: a constant rate, each message off its time by up to a share of the interval
+    BURST = "burst"  # open loop: several at once, at the same mean rate
+    RAMP = "ramp"  # open loop: the rate changes linearly over the schedule
+    STEP = "step"  # open loop: several rates, one after the other
+    CONTACT = "contact"  # open loop: what was collected for long is sent in a short window
     SATURATE = "saturate"  # closed loop: a window of outstanding messages is kept full
 
 
@@ -86,8 +92,14 @@ class Schedule:
     """When each publisher sends."""
 
     arrivals: Arrivals = Arrivals.CONSTANT
-    rate_per_s: float = 100.0  # per publisher; used by constant arrivals
+    rate_per_s: float = 100.0  # per publisher; used by all arrivals but step and saturate
     window: int = 500  # messages published but not yet delivered, all publishers together; used by saturate
+    jitter_percent: float = 0.0  # of the interval, to both sides; used by jitter
+    burst: int = 1  # messages at once; used by burst
+    to_per_s: float = 0.0  # the rate at the end; used by ramp
+    rates_per_s: tuple[float, ...] = ()  # used by step
+    store_s: float = 0.0  # how long messages were collected; used by contact
+    within_s: float = 0.0  # how long the contact lasts; used by contact
 
 
 @dataclass(frozen=True, slots=True)

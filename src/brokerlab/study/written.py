@@ -12,9 +12,10 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from brokerlab.study import quantity
+from brokerlab.study.arrivals import KEYS
 from brokerlab.study.factors import FACTORS
 from brokerlab.study.readers import FORMAT_VERSION
-from brokerlab.study.values import Analysis, Arrivals, BrokerChoice, Deploy, Scenario, Schedule, Study, Workload
+from brokerlab.study.values import Analysis, BrokerChoice, Deploy, Scenario, Schedule, Study, Workload
 
 
 def study_yaml(study: Study) -> str:
@@ -66,9 +67,17 @@ def _workload(workload: Workload) -> dict[str, Any]:
 
 def _schedule(schedule: Schedule) -> dict[str, Any]:
     """Only what the arrivals use: a rate beside `saturate` would be refused."""
-    if schedule.arrivals is Arrivals.SATURATE:
-        return {"arrivals": schedule.arrivals.value, "window": schedule.window}
-    return {"arrivals": schedule.arrivals.value, "rate": quantity.per_s_text(schedule.rate_per_s)}
+    every = {
+        "rate": quantity.per_s_text(schedule.rate_per_s),
+        "window": schedule.window,
+        "jitter": quantity.percent_text(schedule.jitter_percent),
+        "burst": schedule.burst,
+        "to": quantity.per_s_text(schedule.to_per_s),
+        "rates": _list(quantity.per_s_text(rate) for rate in schedule.rates_per_s),
+        "store": quantity.seconds_text(schedule.store_s),
+        "within": quantity.seconds_text(schedule.within_s),
+    }
+    return {"arrivals": schedule.arrivals.value} | {key: every[key] for key in KEYS[schedule.arrivals]}
 
 
 def _deploy(deploy: Deploy) -> dict[str, Any]:

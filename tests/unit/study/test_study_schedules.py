@@ -1,0 +1,71 @@
+"""The schedules that a study may ask for, what each of them needs, and how they are written back."""
+
+import pytest
+
+from brokerlab.study.values import Arrivals, Factor, Schedule
+from brokerlab.study.written import study_yaml
+
+
+def with_schedule(text, schedule, *, variables="", measure="5 s"):
+    workload = f"  workload:\n    qos: 1\n    schedule: {schedule}\n"
+    changed = text.replace("scenario:\n", f"scenario:\n{workload}").replace("    qos: [0, 1]\n", variables)
+    return f"{changed}deploy: {{phases: {{measure: {measure}}}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "schedule"),
+    [
+        ("{arrivals: poisson, rate: 100/s}", Schedule(Arrivals.POISSON, 100.0)),
+        ("{arrivals: jitter, rate: 10/s, jitter: 20 %}", Schedule(Arrivals.JITTER, 10.0, jitter_percent=20.0)),
+        ("{arrivals: burst, rate: 100/s, burst: 50}", Schedule(Arrivals.BURST, 100.0, burst=50)),
+        ("{arrivals: ramp, rate: 10/s, to: 500/s}", Schedule(Arrivals.RAMP, 10.0, to_per_s=500.0)),
+        ("{arrivals: step, rates: [100/s, 2/min]}", Schedule(Arrivals.STEP, rates_per_s=(100.0, 2 / 60))),
+        (
+            "{arrivals: contact, rate: 1/min, store: 24 h, within: 60 s}",
+            Schedule(Arrivals.CONTACT, 1 / 60, store_s=86_400.0, within_s=60.0),
+        ),
+    ],
+)
+def test_schedule_is_read_and_reads_back_equal(read, small, written, schedule):
+    study = read(with_schedule(small, written, measure="2 min"))
+
+    assert study.scenario.workload.schedule == schedule
+    assert read(study_yaml(study)) == study
+
+
+def test_rate_is_a_factor_of_random_arrivals_too(read, small):
+    study = read(with_schedule(small, "{arrivals: poisson}", variables="    rate: [10/s, 20/s]\n"))
+
+    assert Factor("rate", (10.0, 20.0)) in study.scenario.variables
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("{arrivals: poison}", ['arrivals: "poison": unknown kind of arrivals; did you mean "poisson"?']),
+        ("{burst: 50}", ["burst: belongs to burst arrivals; these are constant"]),
+        ("{arrivals: burst}", ['arrivals: "burst": needs the key burst beside it, such as burst: 50']),
+        ("{arrivals: ramp, rate: 5/s}", ['arrivals: "ramp": needs the key to beside it, such as to: 500/s']),
+        ("{arrivals: step, rates: []}", ["rates: must not be empty"]),
+        (
+            "{arrivals: step, rate: 5/s, rates: [5/s]}",
+            ["rate: belongs to constant, poisson, jitter, burst, ramp and contact arrivals; these are step"],
+        ),
+        (
+            "{arrivals: burst, rate: 5/s, burst: 50}",
+            ['rate: "5/s": no burst of 50 messages is due in the 5 s of deploy.phases.measure; raise one of them'],
+        ),
+        (
+            "{arrivals: contact, rate: 1/h, store: 5 min, within: 1 s}",
+            ['rate: "1/h": no message is collected in 300 s; raise one of them'],
+        ),
+        ("{arrivals: search}", ['arrivals: "search": this kind of arrivals is not available yet; this version has ']),
+        ("{arrivals: replay}", ['arrivals: "replay": this kind of arrivals is not available yet; this version has ']),
+    ],
+)
+def test_schedule_that_cannot_be_is_refused_with_its_line(problems, small, written, said):
+    found = [str(problem) for problem in problems(with_schedule(small, written))]
+
+    assert len(found) == len(said)
+    for text, expected in zip(found, said, strict=True):
+        assert f"study.yaml:13: scenario.workload.schedule.{expected}" in text
