@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import brokerlab
-from brokerlab.cli import analyze, doctor, plan, presets, report, run, show
+from brokerlab.cli import analyze, calibrate, doctor, plan, presets, report, run, show
 from brokerlab.cli.terminal import say, warn
 from brokerlab.errors import ExitCode, LabError
 
@@ -40,6 +40,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("doctor")(doctor.doctor)
+app.command("calibrate")(calibrate.calibrate)
 app.add_typer(presets.app, name="presets")
 app.command("plan")(plan.plan)
 app.command("run")(run.run)

@@ -76,7 +76,7 @@ def read_process(node: str, pid: int, at_ns: int) -> Row | None:
     """One row of record.schemas.RESOURCES; None when the process is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        cpu_ns = time.clock_gettime_ns(~pid << 3 | _WHOLE_PROCESS_CPU)
+        cpu_ns = read_cpu_ns(pid)
     except OSError:
         return None  # it ended meanwhile
     read_bytes, written_bytes = _storage_bytes(pid)
@@ -89,6 +89,11 @@ def read_process(node: str, pid: int, at_ns: int) -> Row | None:
         "read_bytes": read_bytes,
         "written_bytes": written_bytes,
     }
+
+
+def read_cpu_ns(pid: int) -> int:
+    """CPU time of all threads of a process, ended ones too; ProcessLookupError and the like when it is gone."""
+    return time.clock_gettime_ns(~pid << 3 | _WHOLE_PROCESS_CPU)
 
 
 def _storage_bytes(pid: int) -> tuple[int | None, int | None]:

@@ -1,0 +1,47 @@
+"""Where a calibration of this machine is kept between runs, and what a run's manifest says of it."""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+from brokerlab.errors import UserError
+from brokerlab.lab.machine import machine_facts
+from brokerlab.record.manifest import read_manifest, replace_json
+
+FORMAT = 1
+Json = dict[str, Any]
+_IDENTITY = ("host", "cores", "memory_bytes", "cpu_model", "kernel")
+
+
+def calibration_path() -> Path:
+    """The file of this machine: another core count or kernel is another machine."""
+    facts = machine_facts()
+    text = "/".join(str(facts[name]) for name in _IDENTITY)
+    key = hashlib.sha256(text.encode()).hexdigest()[:12]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "brokerlab" / key / "calibration.json"
+
+
+def store_calibration(content: Json) -> Path:
+    """Keeps a calibration for the runs that follow; where."""
+    path = calibration_path()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_json(path, content)
+    except OSError as problem:
+        raise UserError(
+            f"the calibration cannot be kept in {path}: {problem}", hint="set XDG_CACHE_HOME to a folder of yours"
+        ) from problem
+    return path
+
+
+def calibration_section() -> Json:
+    """For a manifest: {"value": the calibration or null, "reason": why it is null}."""
+    path = calibration_path()
+    if not path.exists():
+        return {"value": None, "reason": "this machine was never calibrated: brokerlab calibrate"}
+    try:
+        return {"value": read_manifest(path), "reason": None}
+    except UserError as problem:
+        return {"value": None, "reason": problem.message}

@@ -1,0 +1,138 @@
+"""The null broker's side of the wire: compiled walks over what publishers send and what subscribers acknowledge.
+
+Like load/wire.py: loops that no array expression can hold, because packets may be of any length; they take
+arrays and return numbers, and load/packets.py is the reference that the tests hold them against.
+"""
+
+# mypy: disable-error-code="arg-type, assignment, return-value"
+# (NumPy's own integers keep Numba from widening unsigned ones to floats; to mypy they are not `int`.)
+
+import numpy as np
+from numba import njit
+
+from brokerlab.load.wire import Bytes, Longs
+
+# Places in the counts of `walk_publications`.
+MESSAGES, PAYLOAD_BYTES, REPEATED, RELEASED = range(4)
+
+# Places in the counts of `walk_completions`.
+COMPLETED, UNKNOWN = range(2)
+
+# Topics that begin so are not load: the walk leaves their messages to the caller.
+PLAIN_PREFIX = "brokerlab-"
+
+
+@njit("b1(u1[::1], i8, i8, u1[::1])", cache=True, nogil=True)
+def _begins_with(buffer: Bytes, at: int, length: int, prefix: Bytes) -> bool:
+    if length < prefix.size:
+        return False
+    for k in range(prefix.size):  # noqa: SIM110 - Numba compiles no generator
+        if buffer[at + k] != prefix[k]:
+            return False
+    return True
+
+
+@njit("UniTuple(i8, 3)(u1[::1], i8, i8, u1[::1], u1[::1], u1[::1], i8[::1])", cache=True, nogil=True)
+def walk_publications(
+    buffer: Bytes, length: int, at: int, plain: Bytes, held: Bytes, acks: Bytes, counts: Longs
+) -> tuple[int, int, int]:
+    """Counts a publisher's messages from `at` on and writes the acknowledgements that they ask for.
+
+    `held` marks identifiers of QoS 2 between PUBLISH and PUBREL: the same one again is no second message.
+    Returns (next position, bytes of acknowledgements, why it stopped: NEED_MORE, OTHER, MALFORMED or FULL of wire.py).
+    """
+    used = 0
+    while at < length:
+        size = np.int64(0)
+        begin = np.int64(-1)
+        for k in range(4):
+            place = at + 1 + k
+            if place >= length:
+                return at, used, 0
+            digit = np.int64(buffer[place])
+            size |= (digit & 0x7F) << (7 * k)
+            if digit < 0x80:
+                begin = place + 1
+                break
+        if begin < 0:
+            return at, used, 2
+        end = begin + size
+        if end > length:
+            return at, used, 0
+        if used + 4 > acks.size:
+            return at, used, 3
+        first = np.int64(buffer[at])
+        kind = first >> 4
+        if kind == 3:
+            qos = (first >> 1) & 3
+            if size < 2 or qos == 3:
+                return at, used, 2
+            name = np.int64(buffer[begin]) << 8 | buffer[begin + 1]
+            payload = begin + 2 + name + (2 if qos else 0)
+            if payload > end:
+                return at, used, 2
+            if _begins_with(buffer, begin + 2, name, plain):
+                return at, used, 1
+            is_new = True
+            if qos:
+                identifier = np.int64(buffer[payload - 2]) << 8 | buffer[payload - 1]
+                if qos == 2:
+                    is_new = held[identifier] == 0
+                    held[identifier] = 1
+                acks[used] = 0x40 if qos == 1 else 0x50
+                acks[used + 1] = 2
+                acks[used + 2] = buffer[payload - 2]
+                acks[used + 3] = buffer[payload - 1]
+                used += 4
+            if is_new:
+                counts[0] += 1
+                counts[1] += end - payload
+            else:
+                counts[2] += 1
+        elif kind == 6 and size == 2:
+            held[np.int64(buffer[begin]) << 8 | buffer[begin + 1]] = 0
+            counts[3] += 1
+            acks[used] = 0x70
+            acks[used + 1] = 2
+            acks[used + 2] = buffer[begin]
+            acks[used + 3] = buffer[begin + 1]
+            used += 4
+        else:
+            return at, used, 1
+        at = end
+    return at, used, 0
+
+
+@njit("UniTuple(i8, 3)(u1[::1], i8, i8, u1[::1], u1[::1], i8[::1])", cache=True, nogil=True)
+def walk_completions(
+    buffer: Bytes, length: int, at: int, in_flight: Bytes, out: Bytes, counts: Longs
+) -> tuple[int, int, int]:
+    """Counts a subscriber's PUBACKs and PUBCOMPs from `at` on and answers its PUBRECs.
+
+    `in_flight` marks the identifiers in use; a completed one is free again.
+    Returns (next position, bytes of PUBRELs, why it stopped).
+    """
+    used = 0
+    while at + 4 <= length:
+        kind = np.int64(buffer[at]) >> 4
+        if (kind != 4 and kind != 5 and kind != 7) or buffer[at + 1] != 2:
+            return at, used, 1
+        if used + 4 > out.size:
+            return at, used, 3
+        identifier = np.int64(buffer[at + 2]) << 8 | buffer[at + 3]
+        if in_flight[identifier] == 0:
+            counts[1] += 1
+        elif kind != 5:
+            in_flight[identifier] = 0
+            counts[0] += 1
+        if kind == 5:
+            out[used] = 0x62
+            out[used + 1] = 2
+            out[used + 2] = buffer[at + 2]
+            out[used + 3] = buffer[at + 3]
+            used += 4
+        at += 4
+    # Shorter than an acknowledgement: PINGREQ and DISCONNECT have two bytes.
+    if at + 2 <= length and buffer[at + 1] == 0:
+        return at, used, 1
+    return at, used, 0

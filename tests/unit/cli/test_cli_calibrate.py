@@ -1,0 +1,31 @@
+"""`brokerlab calibrate` measures the meter and keeps the result."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.unit
+
+
+def test_calibrate_measures_every_qos_and_keeps_the_result(brokerlab, tmp_path):
+    done = brokerlab("calibrate", "--json", "--seconds", "0.1", env={"XDG_CACHE_HOME": str(tmp_path)})
+
+    assert done.returncode == 0, done.stderr
+    measured = json.loads(done.stdout)
+    for qos in ("qos0", "qos1", "qos2"):
+        level = measured[qos]
+        for name in ("published", "published_recorded", "received"):
+            assert level[f"{name}_per_s"] > 0
+            assert level[f"{name}_per_s_per_core"] * level["cpu_us_per_message"][name] == pytest.approx(1e6)
+        error = level["schedule_error_ms"]
+        assert 0 <= error["p50"] <= error["p99"] <= error["max"]
+        assert 0 <= level["receive_resolution_ms"]["p50"] <= level["receive_resolution_ms"]["max"]
+    (kept,) = tmp_path.glob("brokerlab/*/calibration.json")
+    assert json.loads(kept.read_text()) == measured
+
+
+def test_calibrate_refuses_a_time_that_measures_nothing(brokerlab):
+    done = brokerlab("calibrate", "--seconds", "0")
+
+    assert done.returncode == 64
+    assert "--seconds" in done.stderr

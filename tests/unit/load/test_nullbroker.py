@@ -1,0 +1,128 @@
+"""The null broker on real sockets: it counts, acknowledges and plays as it says."""
+
+import json
+import socket
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brokerlab.load import nullwalk, wire
+from brokerlab.load.alarm import now_ns
+from brokerlab.load.client import Client
+from brokerlab.load.nullbroker import CONTROL_TOPIC, WINDOW, NullBroker
+from brokerlab.load.packets import PubAck, PubComp, Publish, PubRec, PubRel
+from brokerlab.load.topics import PROOF_PREFIX
+
+pytestmark = pytest.mark.unit
+PLAIN = np.frombuffer(nullwalk.PLAIN_PREFIX.encode(), dtype=np.uint8).copy()
+
+
+@contextmanager
+def null_broker():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        broker = NullBroker(listener)
+        thread = threading.Thread(target=broker.serve)
+        thread.start()
+        try:
+            yield broker, listener.getsockname()[1]
+        finally:
+            broker.stop()
+            thread.join()
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_a_publisher_is_acknowledged_and_counted(qos):
+    with null_broker() as (broker, port), Client("127.0.0.1", port) as client:
+        for _ in range(50):
+            client.publish("null/0", b"x" * 20, qos=qos)
+        client.publish("null/0", b"", qos=1)  # acknowledged: what came before is read too
+
+    assert broker.count.received == 51
+    assert broker.count.received_payload_bytes == 1000
+    assert broker.count.released == (50 if qos == 2 else 0)
+
+
+def test_the_readiness_proof_comes_back_and_is_not_load():
+    with null_broker() as (broker, port), Client("127.0.0.1", port) as client:
+        client.subscribe(PROOF_PREFIX + "x", 0)
+        client.publish(PROOF_PREFIX + "x", b"hello")
+        echo = client.receive(timeout_s=10)
+
+    assert echo.payload == b"hello"
+    assert broker.count.received == 0
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_a_subscriber_is_played_messages_in_order_with_their_identity(qos):
+    with null_broker() as (broker, port), Client("127.0.0.1", port) as client:
+        client.subscribe("null/#", qos)
+        began_ns = now_ns()
+        order = {"start_ns": began_ns, "end_ns": began_ns + 60_000_000_000, "payload_bytes": 40}
+        client.publish(CONTROL_TOPIC, json.dumps(order).encode())
+        messages = [client.receive(timeout_s=10) for _ in range(100)]
+
+    identities = [np.frombuffer(each.payload[8:16], dtype="<u4").tolist() for each in messages]
+    assert identities == [[0, seq] for seq in range(100)]
+    assert {(each.topic, len(each.payload), each.qos) for each in messages} == {("null/0", 40, qos)}
+    assert all(int.from_bytes(each.payload[:8], "little") >= began_ns for each in messages)
+    assert broker.count.played >= 100
+    assert broker.count.unknown == 0
+    if qos:
+        assert broker.count.played - broker.count.completed <= WINDOW
+
+
+def test_bytes_that_are_not_mqtt_end_the_connection_and_not_the_broker():
+    with null_broker() as (broker, port):
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as stranger:
+            stranger.sendall(b"\xff\xff\xff\xff\xff\xff")
+            assert stranger.recv(1) == b""
+        with Client("127.0.0.1", port) as client:
+            client.publish("null/0", b"still here", qos=1)
+
+    assert broker.count.received == 1
+
+
+publications = st.lists(st.tuples(st.integers(0, 2), st.binary(max_size=200), st.integers(1, 60)), max_size=30)
+
+
+@given(publications, st.integers(1, 64))
+def test_the_walk_answers_as_the_plain_packets_would_however_the_stream_is_cut(sent, cut):
+    packets = [Publish("a/b", payload, qos, number if qos else None) for qos, payload, number in sent]
+    packets = [part for each in packets for part in ([each, PubRel(each.packet_id)] if each.qos == 2 else [each])]
+    stream = b"".join(each.encode() for each in packets)
+    held, counts = np.zeros(65_536, dtype=np.uint8), np.zeros(4, dtype=np.int64)
+    answers, rest = b"", b""
+    for begin in range(0, len(stream), cut):
+        data = np.frombuffer(rest + stream[begin : begin + cut], dtype=np.uint8).copy()
+        at, why = 0, wire.FULL
+        acks = np.empty(8, dtype=np.uint8)  # small, so that it fills up
+        while why == wire.FULL:
+            at, used, why = nullwalk.walk_publications(data, data.size, at, PLAIN, held, acks, counts)
+            answers += acks[:used].tobytes()
+        assert why == wire.NEED_MORE
+        rest = data[at:].tobytes()
+
+    plain = {Publish: lambda each: [b"", PubAck, PubRec][each.qos], PubRel: lambda _: PubComp}
+    kinds = [(plain[type(each)](each), each.packet_id) for each in packets]
+    assert answers == b"".join(kind(number).encode() for kind, number in kinds if kind)
+    assert rest == b""
+    assert counts[nullwalk.MESSAGES] == len(sent)
+    assert counts[nullwalk.PAYLOAD_BYTES] == sum(len(payload) for _, payload, _ in sent)
+
+
+def test_an_acknowledgement_of_nothing_is_counted_apart():
+    in_flight, counts = np.zeros(65_536, dtype=np.uint8), np.zeros(2, dtype=np.int64)
+    in_flight[[1, 2]] = 1
+    stream = b"".join(each.encode() for each in (PubRec(2), PubAck(1), PubComp(2), PubAck(9)))
+    out = np.empty(64, dtype=np.uint8)
+
+    data = np.frombuffer(stream, dtype=np.uint8).copy()
+    at, used, why = nullwalk.walk_completions(data, data.size, 0, in_flight, out, counts)
+
+    assert (at, out[:used].tobytes(), why) == (len(stream), PubRel(2).encode(), wire.NEED_MORE)
+    assert counts.tolist() == [2, 1]
+    assert not in_flight.any()
