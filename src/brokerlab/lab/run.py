@@ -235,6 +235,8 @@ class _Walk:
             ],
             "schedule_lag_ms": {"p50": meter.lag_p50_ms, "p99": meter.lag_p99_ms, "max": meter.lag_max_ms},
             "window": schedule.window if schedule.arrivals is Arrivals.SATURATE else None,
+            "inflight": schedule.inflight,
+            "waited_for_inflight": meter.waited,
             "unsent": meter.unsent,
             "retransmissions": meter.retransmissions,
             "written_off": meter.written_off,

@@ -34,6 +34,7 @@ class Meter:
     lag_p99_ms: float | None
     lag_max_ms: float | None
     unsent: int
+    waited: int  # for the window in flight, which is the broker's time
     retransmissions: int
     written_off: int
 
@@ -47,6 +48,7 @@ def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
         lag_p99_ms=p99_ms,
         lag_max_ms=max_ms,
         unsent=sum(each.unsent for each in stopped.values()),
+        waited=sum(each.waited for each in stopped.values()),
         retransmissions=sum(each.retransmissions for each in stopped.values()),
         written_off=sum(each.written_off for each in stopped.values()),
     )

@@ -5,6 +5,9 @@ The messages of a publisher that are not yet recorded lie in a ring:
     recorded <= oldest in flight <= following (the next to be built)
 
 At QoS 0 a message leaves the ring when it is handed to the kernel, at QoS 1 with PUBACK, at QoS 2 with PUBCOMP.
+
+A message that is due while as many are in flight as may be is released by the acknowledgement that makes room, the
+others by their intended time. From the release on it is the generator that is late, before it the broker is.
 """
 
 import random
@@ -48,12 +51,14 @@ class Publisher:
         self._qos, self._rows, self._level = qos, rows, level
         self._most_in_flight = receive_maximum if qos else wire.PACKET_IDS
         self._outbox = Outbox(sock)
-        self._block = max(1, BLOCK_BYTES // self._template.size)
+        self.block = max(1, BLOCK_BYTES // self._template.size)
         self._times: Iterator[Longs] = iter(())
         self._due = _NOTHING
         self._prepared: memoryview | None = None
         self._prepared_ns = 0
         self._intended_ns, self._sent_ns, self._acked_ns = (np.zeros(_FIRST_RING, dtype=np.int64) for _ in range(3))
+        self._released_ns = np.zeros(_FIRST_RING, dtype=np.int64)
+        self._room_since_ns = 0  # when an acknowledgement last made room where there was none
         self._recorded = self._oldest = self.following = 0
         self._unread = b""
         self.seen = np.zeros(5, dtype=np.int64)  # PUBACK, PUBREC, PUBCOMP, identifiers not in flight, refused
@@ -89,7 +94,7 @@ class Publisher:
             self._prepared = None
             self.push()
         while self._outbox.is_empty and (due_ns := self.next_due_ns()) is not None and due_ns <= until_ns:
-            room = min(self._block, self.room())
+            room = min(self.block, self.room())
             if not room:
                 return
             count = min(int(np.searchsorted(self._due, until_ns, side="right")), room)
@@ -112,6 +117,7 @@ class Publisher:
         self._make_room(count)
         places = np.arange(self.following, self.following + count) & (self._intended_ns.size - 1)
         self._intended_ns[places] = intended_ns
+        self._released_ns[places] = np.maximum(intended_ns, self._room_since_ns)
         self._sent_ns[places] = 0
         self._acked_ns[places] = 0
         out = np.empty(count * self._template.size, dtype=np.uint8)
@@ -159,7 +165,7 @@ class Publisher:
         if not got:
             raise ConnectionResetError("the broker closed the connection")
         at, length, now = 0, length + got, now_ns()
-        why = wire.FULL
+        was_full, why = not self.room(), wire.FULL
         while why == wire.FULL:
             at, self._oldest, _, used, why = wire.walk_acknowledgements(
                 view, length, at, self._level, self._oldest, self.following, self._acked_ns, now, out, self.seen
@@ -170,6 +176,8 @@ class Publisher:
                 at, why = connection.pass_over(view[:length], at, level=self._level), wire.FULL
         if why == wire.MALFORMED:
             raise ConnectionAbortedError("the broker sent a malformed packet")
+        if was_full and self.room():
+            self._room_since_ns = now
         self._unread = bytes(buffer[at:length])
         self.push()
 
@@ -180,16 +188,17 @@ class Publisher:
     # -- the record -----------------------------------------------------------------------------------------------
 
     def record(self, *, everything: bool = False) -> Longs | None:
-        """Passes the finished messages on to the run directory; (intended, sent) of those, or None if few wait."""
+        """Passes the finished messages on to the run directory; (intended, released, sent) or None if few wait."""
         until = self.following if everything else self._oldest
         count = until - self._recorded
         if not count or (count < _RECORD_AT and not everything):
             return None
         places = np.arange(self._recorded, until) & (self._intended_ns.size - 1)
         intended, sent, acked = self._intended_ns[places], self._sent_ns[places], self._acked_ns[places]
+        released = self._released_ns[places]
         self._rows.add(self.client.number, self._recorded, intended, sent, acked)
         self._recorded = until
-        return np.stack([intended, sent])
+        return np.stack([intended, released, sent])
 
     def _make_room(self, count: int) -> None:
         """Doubles the ring until the messages not yet recorded and `count` more fit."""
@@ -201,7 +210,7 @@ class Publisher:
         while larger < needed:
             larger *= 2
         numbers = np.arange(self._recorded, self.following)
-        for name in ("_intended_ns", "_sent_ns", "_acked_ns"):
+        for name in ("_intended_ns", "_released_ns", "_sent_ns", "_acked_ns"):
             ring = np.zeros(larger, dtype=np.int64)
             ring[numbers & (larger - 1)] = getattr(self, name)[numbers & (size - 1)]
             setattr(self, name, ring)

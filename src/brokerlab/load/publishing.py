@@ -54,12 +54,15 @@ class Publishing:
         self._order = Go(0, 0, 0)
         self._is_sent = self._is_settled = False
         self._lag = Lag()
+        self._waited = 0
         self._cpu_ns = self._wall_ns = 0
         self._buffer = bytearray(_BUFFER_BYTES)
         self._view = np.frombuffer(self._buffer, dtype=np.uint8)
         self._releases = np.empty(_BUFFER_BYTES, dtype=np.uint8)
         self._window: Window | None = None
         self.gather_s = 0.0
+        self._refills = spec.schedule.arrivals is Arrivals.WINDOW
+        self._is_closed = spec.schedule.arrivals in (Arrivals.WINDOW, Arrivals.SATURATE)
         if spec.schedule.arrivals is Arrivals.SATURATE:
             self.gather_s = GATHER_S
             self._window = Window(spec.schedule.window, fan_out=spec.fan_out, counts=counts, progress=progress)
@@ -71,11 +74,12 @@ class Publishing:
         for client in spec.clients:
             session = connection.connect(client, spec, timeout_s=order.timeout_s, log=self._log)
             sock = session.socket
+            most = min(session.receive_maximum, spec.schedule.inflight or session.receive_maximum)
             publisher = Publisher(
                 client, sock, qos=spec.qos, payload_bytes=spec.payload_bytes, seed=spec.seed, rows=self._rows,
-                level=session.level, receive_maximum=session.receive_maximum,
+                level=session.level, receive_maximum=most,
             )  # fmt: skip
-            if spec.qos and session.receive_maximum < _FEW_IN_FLIGHT:
+            if spec.qos and most < _FEW_IN_FLIGHT:
                 self.gather_s = 0.0
             self._connections.add(client, sock, keep_alive_s=session.keep_alive_s)
             self._all.append(publisher)
@@ -87,8 +91,6 @@ class Publishing:
     def go(self, order: Go) -> None:
         self._order = order
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
-        if self._window:
-            return
         spec = self._spec
         for fd, publisher in self._open.items():
             number = publisher.client.number
@@ -116,6 +118,7 @@ class Publishing:
             lag_buckets=self._lag.buckets(),
             lag_max_ns=self._lag.max_ns,
             acknowledgements=dict(zip(_SEEN, seen.tolist(), strict=True)),
+            waited=self._waited,
             written_off=self._window.written_off if self._window else 0,
         )
 
@@ -130,6 +133,9 @@ class Publishing:
         if self._window:
             if self._order.start_ns <= now < self._order.end_ns:
                 self._fill(self._window, now)
+        elif self._refills:
+            for fd in list(self._open):
+                self._refill(fd)
         else:
             self._send_due(self._watched(now))
         self._report(now)
@@ -141,6 +147,7 @@ class Publishing:
             self._guarded(fd, publisher.push)
         if event & ~select.EPOLLOUT and fd in self._open:
             self._guarded(fd, partial(publisher.read, self._buffer, self._view, self._releases))
+            self._refill(fd)
         self._report(now_ns())
 
     # -- sending --------------------------------------------------------------------------------------------------
@@ -148,6 +155,8 @@ class Publishing:
     def _next_wake_ns(self, now: int) -> int:
         if self._window:
             return max(self._order.start_ns, now + _WINDOW_PAUSE_NS)
+        if self._refills and now < self._order.start_ns:
+            return self._order.start_ns
         if self._agenda:
             due_ns = self._agenda[0][0]
             has_room = due_ns - now > _ROOM_TO_WATCH_NS
@@ -181,6 +190,15 @@ class Publishing:
                 times = np.full(count, now_ns(), dtype=np.int64)
                 self._guarded(fd, partial(publisher.send, times))
 
+    def _refill(self, fd: int) -> None:
+        """The closed loop of a window in flight: a message is due as soon as there is room for it."""
+        while self._refills and fd in self._open and self._order.start_ns <= (now := now_ns()) < self._order.end_ns:
+            publisher = self._open[fd]
+            room = 0 if publisher.is_blocked else min(publisher.room(), publisher.block)
+            if not room:
+                return
+            self._guarded(fd, partial(publisher.send, np.full(room, now, dtype=np.int64)))
+
     def _guarded(self, fd: int, action: Callable[[], object]) -> None:
         """Does something with a publisher's socket and looks after what follows from it."""
         publisher = self._open[fd]
@@ -213,7 +231,7 @@ class Publishing:
 
     def _report(self, now: int) -> None:
         if not self._is_sent:
-            is_over = now >= self._order.end_ns if self._window else not self._on_agenda
+            is_over = now >= self._order.end_ns if self._is_closed else not self._on_agenda
             has_more = any(each.is_blocked or each.next_due_ns() is not None for each in self._open.values())
             if not self._order.end_ns or not is_over or has_more:
                 return
@@ -229,6 +247,7 @@ class Publishing:
         done = publisher.record(everything=everything)
         if done is None:
             return
-        intended, sent = done
+        intended, released, sent = done
         is_measured = (intended >= self._order.measure_ns) & (intended < self._order.end_ns) & (sent > 0)
-        self._lag.add((sent - intended)[is_measured])
+        self._lag.add((sent - released)[is_measured])
+        self._waited += int(np.count_nonzero((released > intended) & is_measured))

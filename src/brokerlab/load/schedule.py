@@ -144,6 +144,7 @@ _BY_ARRIVALS: dict[Arrivals, Callable[[Schedule, Span], Iterator[Longs]]] = {
     Arrivals.RAMP: ramp_ns,
     Arrivals.STEP: step_ns,
     Arrivals.CONTACT: contact_ns,
+    Arrivals.WINDOW: none_ns,
     Arrivals.SATURATE: none_ns,
 }
 

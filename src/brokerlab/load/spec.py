@@ -113,6 +113,7 @@ class Stopped:
     lag_max_ns: int = 0
     acknowledgements: dict[str, int] = field(default_factory=dict)
     retransmissions: int = 0  # QoS 2 messages that came again before they were released
+    waited: int = 0  # of the measure phase: due while as many were in flight as may be, and sent when there was room
     written_off: int = 0  # outstanding messages that the window stopped waiting for
 
 

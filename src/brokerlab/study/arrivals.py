@@ -10,6 +10,7 @@ KEYS: dict[Arrivals, tuple[str, ...]] = {
     Arrivals.RAMP: ("rate", "to"),
     Arrivals.STEP: ("rates",),
     Arrivals.CONTACT: ("rate", "store", "within"),
+    Arrivals.WINDOW: ("inflight",),
     Arrivals.SATURATE: ("window",),
 }
 
@@ -21,6 +22,7 @@ NEEDED = {
     "rates": "[100/s, 200/s]",
     "store": "24 h",
     "within": "60 s",
+    "inflight": "1",
 }
 
 
@@ -29,4 +31,5 @@ def owners(key: str) -> tuple[Arrivals, ...]:
     return tuple(arrivals for arrivals, keys in KEYS.items() if key in keys)
 
 
-ALL_KEYS = tuple(dict.fromkeys(key for keys in KEYS.values() for key in keys))
+# `inflight` is not among them: it limits any arrivals.
+ALL_KEYS = tuple(dict.fromkeys(key for keys in KEYS.values() for key in keys if key != "inflight"))

@@ -113,6 +113,10 @@ def _with_window(workload: Workload, level: Level) -> Workload:
     return replace(workload, schedule=replace(workload.schedule, window=int(level)))
 
 
+def _with_inflight(workload: Workload, level: Level) -> Workload:
+    return replace(workload, schedule=replace(workload.schedule, inflight=int(level)))
+
+
 _KINDS = (
     FactorKind("broker", (), read_broker, str, lambda workload, _level: workload),
     FactorKind("qos", ("qos",), read_qos, _whole, lambda workload, level: replace(workload, qos=Qos(int(level)))),
@@ -141,6 +145,7 @@ _KINDS = (
         lambda workload, level: replace(workload, subscribers=int(level)),
     ),
     FactorKind("window", ("schedule", "window"), read_window, _whole, _with_window),
+    FactorKind("inflight", ("schedule", "inflight"), read_window, _whole, _with_inflight),
 )
 
 FACTORS = {kind.name: kind for kind in _KINDS}

@@ -96,6 +96,7 @@ class SchedulePart(Part):
     rates: list[RatePerS] = Field(default=[], min_length=1)
     store: Annotated[float, PlainValidator(readers.read_store_s)] = _WORKLOAD.schedule.store_s
     within: NeededPhase = _WORKLOAD.schedule.within_s
+    inflight: Annotated[int | None, PlainValidator(factors.read_window)] = _WORKLOAD.schedule.inflight
 
     def value(self) -> v.Schedule:
         return v.Schedule(
@@ -108,6 +109,7 @@ class SchedulePart(Part):
             rates_per_s=tuple(self.rates),
             store_s=self.store,
             within_s=self.within,
+            inflight=self.inflight,
         )
 
 
@@ -144,6 +146,7 @@ class VariablesPart(Part):
     publishers: list[Clients] = Field(default=[], min_length=1)
     subscribers: list[Clients] = Field(default=[], min_length=1)
     window: list[Window] = Field(default=[], min_length=1)
+    inflight: list[Window] = Field(default=[], min_length=1)
 
     def levels(self, factor: str) -> tuple[v.Level, ...]:
         return tuple(getattr(self, factor))

@@ -20,7 +20,7 @@ RANKS = (
     "resources.cpu_us_per_delivery",
 )
 
-ARRIVALS_LATER = ("window", "search", "replay")
+ARRIVALS_LATER = ("search", "replay")
 FACTORS_LATER = ("rtt", "loss", "locality", "deployment", "security", "environment", "topology", "arrivals", "protocol")
 SHAPES = ("loopback",)
 SHAPES_LATER = ("mesh", "star", "chain", "tree")

@@ -15,7 +15,7 @@ from brokerlab.study.facts import DriverFacts
 from brokerlab.study.nearest import listed
 from brokerlab.study.problems import RuleError, check_name
 from brokerlab.study.readers import read_arrivals, read_needed_phase_s, read_store_s
-from brokerlab.study.values import Arrivals, Phases, Workload
+from brokerlab.study.values import Arrivals, Phases, Qos, Workload
 
 _WORKLOAD: KeyPath = ("scenario", "workload")
 _VARIABLES: KeyPath = ("scenario", "variables")
@@ -30,6 +30,7 @@ def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> No
     _check_broker_levels(document)
     _check_duplicates(document)
     _check_arrivals(document)
+    _check_inflight(document)
     _check_abilities(document, drivers)
     _check_rank(document)
     _check_topics(document)
@@ -98,8 +99,22 @@ def _check_arrivals(document: Document) -> None:
             if path in document.places:
                 document.add(path, f"belongs to {listed(owners(key))} arrivals; these are {arrivals}", of_key=True)
     for key in KEYS[arrivals]:
-        if key in NEEDED and (*_SCHEDULE, key) not in document.places:
+        is_there = (*_SCHEDULE, key) in document.places or (*_VARIABLES, key) in document.places
+        if key in NEEDED and not is_there:
             document.add((*_SCHEDULE, "arrivals"), f"needs the key {key} beside it, such as {key}: {NEEDED[key]}")
+
+
+def _check_inflight(document: Document) -> None:
+    """At QoS 0 nothing is acknowledged, so nothing is in flight: a limit would look as if it counted."""
+    limits = [path for path in ((*_SCHEDULE, "inflight"), (*_VARIABLES, "inflight")) if path in document.places]
+    if not limits:
+        return
+    levels = _values(document, "qos")
+    for path, written in levels:
+        if _read(read_qos, written) == Qos.AT_MOST_ONCE:
+            document.add(path, "inflight needs QoS 1 or 2: at QoS 0 nothing is acknowledged")
+    if not levels:
+        document.add(limits[0], "needs QoS 1 or 2, and the study's is 0: nothing is acknowledged then", of_key=True)
 
 
 def _arrivals(document: Document) -> Arrivals | None:

@@ -30,6 +30,7 @@ class Arrivals(StrEnum):
     RAMP = "ramp"  # open loop: the rate changes linearly over the schedule
     STEP = "step"  # open loop: several rates, one after the other
     CONTACT = "contact"  # open loop: what was collected for long is sent in a short window
+    WINDOW = "window"  # closed loop: a publisher has a fixed number of messages in flight; 1 is one in flight
     SATURATE = "saturate"  # closed loop: a window of outstanding messages is kept full
 
 
@@ -92,7 +93,7 @@ class Schedule:
     """When each publisher sends."""
 
     arrivals: Arrivals = Arrivals.CONSTANT
-    rate_per_s: float = 100.0  # per publisher; used by all arrivals but step and saturate
+    rate_per_s: float = 100.0  # per publisher; not used by step, window and saturate
     window: int = 500  # messages published but not yet delivered, all publishers together; used by saturate
     jitter_percent: float = 0.0  # of the interval, to both sides; used by jitter
     burst: int = 1  # messages at once; used by burst
@@ -100,6 +101,7 @@ class Schedule:
     rates_per_s: tuple[float, ...] = ()  # used by step
     store_s: float = 0.0  # how long messages were collected; used by contact
     within_s: float = 0.0  # how long the contact lasts; used by contact
+    inflight: int | None = None  # unacknowledged messages of a publisher at QoS 1 and 2; None is what MQTT allows
 
 
 @dataclass(frozen=True, slots=True)

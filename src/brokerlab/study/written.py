@@ -77,7 +77,9 @@ def _schedule(schedule: Schedule) -> dict[str, Any]:
         "store": quantity.seconds_text(schedule.store_s),
         "within": quantity.seconds_text(schedule.within_s),
     }
-    return {"arrivals": schedule.arrivals.value} | {key: every[key] for key in KEYS[schedule.arrivals]}
+    keys = [key for key in KEYS[schedule.arrivals] if key != "inflight"]
+    limit = {} if schedule.inflight is None else {"inflight": schedule.inflight}
+    return {"arrivals": schedule.arrivals.value} | {key: every[key] for key in keys} | limit
 
 
 def _deploy(deploy: Deploy) -> dict[str, Any]:

@@ -31,8 +31,8 @@ def wires():
         yield ours, theirs
 
 
-def make(sock, *, qos, rows=None):
-    return Publisher(Client(5, "p5", "t/5"), sock, qos=qos, payload_bytes=32, seed=1, rows=rows or Rows())
+def make(sock, *, qos, rows=None, **limits):
+    return Publisher(Client(5, "p5", "t/5"), sock, qos=qos, payload_bytes=32, seed=1, rows=rows or Rows(), **limits)
 
 
 def answer(publisher, theirs, *packets):
@@ -99,6 +99,27 @@ def test_the_ring_grows_and_keeps_every_message_until_it_is_recorded(wires):
     publisher.record(everything=True)
     assert [seq for seq, _, _ in rows.seen] == list(range(900))
     assert [seq for seq, _, is_acked in rows.seen if is_acked] == list(range(100))
+
+
+def test_a_message_that_waits_for_the_window_is_released_by_the_acknowledgement(wires):
+    ours, theirs = wires
+    publisher = make(ours, qos=1, receive_maximum=2)
+    long_ago = np.array([1, 2, 3, 4])
+    publisher.follow(iter([long_ago]))
+
+    publisher.send_due(10)
+    assert len(Parser().feed(theirs.recv(65536))) == 2
+    assert publisher.room() == 0
+    answer(publisher, theirs, PubAck(1))
+    publisher.send_due(10)
+    assert len(Parser().feed(theirs.recv(65536))) == 1
+    answer(publisher, theirs, PubAck(2), PubAck(3))
+    publisher.send_due(10)
+
+    intended, released, sent = publisher.record(everything=True)
+    assert intended.tolist() == [1, 2, 3, 4]
+    assert released[:2].tolist() == [1, 2]
+    assert sent[0] < released[2] <= sent[2] < released[3] <= sent[3]
 
 
 def test_identifiers_run_out_at_65535_in_flight(wires):

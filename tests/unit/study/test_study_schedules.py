@@ -24,6 +24,8 @@ def with_schedule(text, schedule, *, variables="", measure="5 s"):
             "{arrivals: contact, rate: 1/min, store: 24 h, within: 60 s}",
             Schedule(Arrivals.CONTACT, 1 / 60, store_s=86_400.0, within_s=60.0),
         ),
+        ("{arrivals: window, inflight: 1}", Schedule(Arrivals.WINDOW, inflight=1)),
+        ("{arrivals: poisson, rate: 5/s, inflight: 20}", Schedule(Arrivals.POISSON, 5.0, inflight=20)),
     ],
 )
 def test_schedule_is_read_and_reads_back_equal(read, small, written, schedule):
@@ -59,6 +61,8 @@ def test_rate_is_a_factor_of_random_arrivals_too(read, small):
             "{arrivals: contact, rate: 1/h, store: 5 min, within: 1 s}",
             ['rate: "1/h": no message is collected in 300 s; raise one of them'],
         ),
+        ("{arrivals: window}", ['arrivals: "window": needs the key inflight beside it, such as inflight: 1']),
+        ("{inflight: 65536}", ['inflight: "65536": must be from 1 to 65535']),
         ("{arrivals: search}", ['arrivals: "search": this kind of arrivals is not available yet; this version has ']),
         ("{arrivals: replay}", ['arrivals: "replay": this kind of arrivals is not available yet; this version has ']),
     ],
@@ -69,3 +73,18 @@ def test_schedule_that_cannot_be_is_refused_with_its_line(problems, small, writt
     assert len(found) == len(said)
     for text, expected in zip(found, said, strict=True):
         assert f"study.yaml:13: scenario.workload.schedule.{expected}" in text
+
+
+def test_inflight_is_a_factor(read, small):
+    study = read(with_schedule(small, "{arrivals: window}", variables="    inflight: [1, 20]\n"))
+
+    assert Factor("inflight", (1, 20)) in study.scenario.variables
+    assert read(study_yaml(study)) == study
+
+
+def test_inflight_at_qos_0_is_refused_where_the_qos_is(problems, small):
+    (varied,) = problems(with_schedule(small, "{inflight: 20}", variables="    qos: [2, 0]\n"))
+    (default,) = problems(small.replace("    qos: [0, 1]\n", "    inflight: [20]\n"))
+
+    assert 'scenario.variables.qos[1]: "0": inflight needs QoS 1 or 2' in str(varied)
+    assert "scenario.variables.inflight: needs QoS 1 or 2, and the study's is 0" in str(default)

@@ -1,0 +1,70 @@
+"""Windows through real workers and a real broker: what the rows say of how many messages were in flight."""
+
+import time
+
+import pyarrow.dataset as ds
+import pytest
+from broker_rig import running
+
+from brokerlab.brokers.base import Found
+from brokerlab.brokers.registry import driver
+from brokerlab.load.crew import Crew
+from brokerlab.load.spec import Client, Go, WorkerSpec
+from brokerlab.record.directory import RunDirectory
+from brokerlab.study.values import Arrivals, Schedule
+
+pytestmark = pytest.mark.brokers
+
+TOPIC = "window/1"
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory):
+    """Of Mosquitto where it is installed, else of amqtt, which always is."""
+    mosquitto = driver("mosquitto")
+    chosen = mosquitto if isinstance(mosquitto.find(), Found) else driver("amqtt")
+    with running(chosen, tmp_path_factory.mktemp("broker")) as broker:
+        yield broker.port
+
+
+def run(schedule, port, folder, *, qos, seconds=0.6):
+    """What publisher and subscriber say at the end, and the publications in order."""
+    members = {"publishers/0": Client(0, "loop-p", TOPIC), "subscribers/0": Client(0, "loop-s", TOPIC)}
+    specs = [
+        WorkerSpec(
+            node=node, index=index, host="127.0.0.1", port=port, clients=(client,), protocol="3.1.1", qos=qos,
+            payload_bytes=64, schedule=schedule, publishers=1, fan_out=1.0, seed=1, run=folder,
+        )
+        for index, (node, client) in enumerate(members.items())
+    ]  # fmt: skip
+    with Crew(specs) as crew:
+        crew.connect(timeout_s=10)
+        crew.subscribe(timeout_s=10)
+        start_ns = time.monotonic_ns() + 50_000_000
+        end_ns = start_ns + int(seconds * 1e9)
+        crew.go(Go(start_ns, start_ns, end_ns))
+        sent = crew.sent(deadline_ns=end_ns + 20 * 10**9)
+        assert crew.drain({"subscribers/0": sent[0]}, deadline_ns=time.monotonic_ns() + 20 * 10**9)
+        publisher, subscriber = crew.stop().values()
+    assert subscriber.messages == publisher.messages == sent[0]
+    rows = ds.dataset(RunDirectory(folder).raw("publications"), format="parquet").to_table().sort_by("seq").to_pylist()
+    return publisher, rows
+
+
+@pytest.mark.parametrize(("inflight", "qos"), [(1, 1), (1, 2), (20, 1)])
+def test_window_sends_as_soon_as_there_is_room_and_never_more(port, tmp_path, inflight, qos):
+    publisher, rows = run(Schedule(Arrivals.WINDOW, inflight=inflight), port, tmp_path, qos=qos)
+
+    assert len(rows) > inflight
+    assert all(row["sent_ns"] >= before["acked_ns"] for row, before in zip(rows[inflight:], rows, strict=False))
+    assert publisher.waited == 0  # a closed loop has nothing that was due before
+
+
+def test_open_loop_with_a_window_sends_late_and_counts_what_waited(port, tmp_path):
+    burst = Schedule(Arrivals.BURST, rate_per_s=500, burst=100, inflight=4)
+
+    publisher, rows = run(burst, port, tmp_path, qos=1)
+
+    assert len(rows) == 300
+    assert all(row["sent_ns"] >= before["acked_ns"] for row, before in zip(rows[4:], rows, strict=False))
+    assert 300 - 3 * 4 <= publisher.waited < 300  # of a burst the first four find room, if the one before is through
