@@ -1,5 +1,6 @@
 """The subscribing role: several subscribers in one process; every message becomes a row."""
 
+import contextlib
 import select
 import socket
 import time
@@ -175,9 +176,16 @@ class Subscribing:
         try:
             is_done = subscriber.outbox.push()
         except OSError as problem:
+            self._read_rest(subscriber)
             self._lose(fd, problem)
             return
         self._connections.want_write(fd, not is_done)
+
+    def _read_rest(self, subscriber: Subscriber) -> None:
+        """Takes in what had arrived before the broker closed: it was delivered, though no answer can be sent."""
+        with contextlib.suppress(OSError):  # the end of the connection, or nothing there
+            while True:
+                self._read(subscriber)
 
     def _lose(self, fd: int, problem: OSError) -> None:
         subscriber = self._open.pop(fd)
