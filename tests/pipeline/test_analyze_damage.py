@@ -114,6 +114,7 @@ def test_a_refused_subscription_is_a_row_of_its_own_and_promises_nothing(results
     rows = [row for row in read_table(results, "delivery").to_pylist() if row["cell"] == "refused"]
 
     assert [(row["qos_granted"], row["lost"], row["verdict"]) for row in rows] == [(0, 10, "kept"), (128, 0, "unknown")]
+    assert [row["expected"] for row in rows] == [10, 0]
 
 
 def test_only_valid_runs_are_in_the_cells_and_the_others_are_counted(results):

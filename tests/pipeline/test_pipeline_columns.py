@@ -40,6 +40,7 @@ def test_contract_verdict(spark):
         (2, 2, 0, 0, 0, 0, False, "kept"),
         (2, 2, 0, 0, 1, 0, False, "broken"),
         (2, 2, 1, 0, 0, 0, False, "broken"),
+        (2, 2, 0, 0, 0, 1, False, "broken"),  # what nobody published came more often than exactly once
         (2, 2, 0, 1, 0, 0, False, "unknown"),
         (2, 1, 0, 0, 1, 0, False, "kept"),  # granted less: judged by what was granted
         (1, 0, 1, 1, 0, 0, False, "kept"),

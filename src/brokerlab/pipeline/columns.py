@@ -52,7 +52,7 @@ def contract_verdict() -> Column:
     is_broken = (
         F.when(promised_qos() == 0, is_duplicated | is_unexpected)
         .when(promised_qos() == 1, is_lost_after_acknowledgement)
-        .otherwise(is_lost_after_acknowledgement | is_duplicated)
+        .otherwise(is_lost_after_acknowledgement | is_duplicated | is_unexpected)
     )
     is_unsettled = (promised_qos() >= 1) & (F.col("never_acknowledged") > 0)
     return (

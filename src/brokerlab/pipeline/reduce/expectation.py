@@ -9,6 +9,8 @@ from brokerlab.pipeline.manifests import Subscription
 from brokerlab.pipeline.reduce.raw import Bools, Longs
 from brokerlab.study.topics import topic_matches
 
+_REFUSED = 0x80  # and above: MQTT 3.1.1 section 3.9.3, MQTT 5.0 section 3.9.3
+
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
@@ -26,7 +28,7 @@ class Expectation:
 
 
 def expectation(subscriptions: Sequence[Subscription], *, topics: Mapping[int, str], publishers: Longs) -> Expectation:
-    """What the subscriptions promise; a publisher without a known topic is promised to nobody."""
+    """What the subscriptions promise: one that was refused nothing, and a publisher without a known topic nobody."""
     ordered = sorted(subscriptions, key=lambda subscription: subscription.subscriber)
     topic_of = [topics.get(int(publisher)) for publisher in publishers]
     row_of_filter = {
@@ -34,11 +36,17 @@ def expectation(subscriptions: Sequence[Subscription], *, topics: Mapping[int, s
         for topic_filter in {subscription.topic_filter for subscription in ordered}
     }
     matches = np.array([row_of_filter[subscription.topic_filter] for subscription in ordered], dtype=np.bool_)
+    matches = matches.reshape(len(ordered), publishers.size)
+    matches[[_is_refused(subscription) for subscription in ordered]] = False
     return Expectation(
         subscribers=np.array([subscription.subscriber for subscription in ordered], dtype=np.int64),
         granted_qos=tuple(subscription.granted_qos for subscription in ordered),
-        matches=matches.reshape(len(ordered), publishers.size),
+        matches=matches,
     )
+
+
+def _is_refused(subscription: Subscription) -> bool:
+    return subscription.granted_qos is not None and subscription.granted_qos >= _REFUSED
 
 
 def places_of(values: Longs, *, among: Longs) -> Longs:
