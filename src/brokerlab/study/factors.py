@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from brokerlab.study import quantity
-from brokerlab.study.problems import RuleError
+from brokerlab.study import names, quantity
+from brokerlab.study.problems import RuleError, check_name
 from brokerlab.study.values import Level, Qos, Workload
 
 IDENTITY_BYTES = 16  # publisher, sequence and intended time, at the start of every payload
@@ -83,6 +83,12 @@ def read_burst(written: object) -> int:
     return read_whole(written, least=1, most=_MOST_AT_ONCE)
 
 
+def read_protocol(written: object) -> str:
+    """A version of MQTT; 5.0 is a number to YAML, and 5 is what most people call it."""
+    text = str(written) if isinstance(written, float | int) else written
+    return check_name("MQTT version", "5.0" if text == "5" else text, known=names.PROTOCOLS)
+
+
 def read_payload_bytes(written: object) -> int:
     if isinstance(written, dict | list):
         raise RuleError("payloads from files and mixes of sizes are not available yet; give one size")
@@ -143,6 +149,13 @@ _KINDS = (
         read_clients,
         _whole,
         lambda workload, level: replace(workload, subscribers=int(level)),
+    ),
+    FactorKind(
+        "protocol",
+        ("protocol",),
+        read_protocol,
+        read_protocol,
+        lambda workload, level: replace(workload, protocol=str(level)),
     ),
     FactorKind("window", ("schedule", "window"), read_window, _whole, _with_window),
     FactorKind("inflight", ("schedule", "inflight"), read_window, _whole, _with_inflight),

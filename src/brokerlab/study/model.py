@@ -19,6 +19,7 @@ Clients = Annotated[int, PlainValidator(factors.read_clients)]
 PayloadBytes = Annotated[int, PlainValidator(factors.read_payload_bytes)]
 RatePerS = Annotated[float, PlainValidator(factors.read_rate_per_s)]
 Window = Annotated[int, PlainValidator(factors.read_window)]
+Protocol = Annotated[str, PlainValidator(factors.read_protocol)]
 QosLevel = Annotated[int, PlainValidator(factors.read_qos)]
 Broker = Annotated[str, PlainValidator(factors.read_broker)]
 Name = Annotated[str, PlainValidator(factors.read_name)]
@@ -120,7 +121,7 @@ class WorkloadPart(Part):
     payload: PayloadBytes = _WORKLOAD.payload_bytes
     schedule: SchedulePart = SchedulePart()
     qos: QosLevel = int(_WORKLOAD.qos)
-    protocol: Annotated[str, PlainValidator(readers.read_protocol)] = _WORKLOAD.protocol
+    protocol: Protocol = _WORKLOAD.protocol
 
     def value(self) -> v.Workload:
         return v.Workload(
@@ -145,6 +146,7 @@ class VariablesPart(Part):
     rate: list[RatePerS] = Field(default=[], min_length=1)
     publishers: list[Clients] = Field(default=[], min_length=1)
     subscribers: list[Clients] = Field(default=[], min_length=1)
+    protocol: list[Protocol] = Field(default=[], min_length=1)
     window: list[Window] = Field(default=[], min_length=1)
     inflight: list[Window] = Field(default=[], min_length=1)
 

@@ -89,11 +89,6 @@ def read_store_s(written: object) -> float:
     return store_s
 
 
-def read_protocol(written: object) -> str:
-    text = str(written) if isinstance(written, float | int) else written  # 5.0 is a number to YAML
-    return check_name("MQTT version", text, known=names.PROTOCOLS, later=names.PROTOCOLS_LATER)
-
-
 def read_load_on(written: object) -> str:
     return check_name("place of the load", written, known=names.LOAD_ON, later=names.LOAD_ON_LATER)
 

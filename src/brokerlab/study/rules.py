@@ -10,7 +10,7 @@ from typing import Any
 from brokerlab.study import names, quantity, topics
 from brokerlab.study.arrivals import ALL_KEYS, KEYS, NEEDED, owners
 from brokerlab.study.document import Document, KeyPath
-from brokerlab.study.factors import FACTORS, read_burst, read_clients, read_qos, read_rate_per_s
+from brokerlab.study.factors import FACTORS, read_burst, read_clients, read_protocol, read_qos, read_rate_per_s
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.nearest import listed
 from brokerlab.study.problems import RuleError, check_name
@@ -133,11 +133,11 @@ def _check_abilities(document: Document, drivers: Mapping[str, DriverFacts]) -> 
             if _read(read_qos, qos) is not None and qos not in facts.qos:
                 known = listed(str(level) for level in facts.qos)
                 document.add(path, f"broker {name} (driver {driver}) has no QoS {qos}; it has {known}")
-        path = (*_WORKLOAD, "protocol")
-        protocol = document.get(*path) or Workload().protocol
-        if protocol in names.PROTOCOLS and protocol not in facts.protocols:
-            known = listed(facts.protocols)
-            document.add(path, f"broker {name} (driver {driver}) does not speak MQTT {protocol}; it speaks {known}")
+        for path, written in _values(document, "protocol") or [((*_WORKLOAD, "protocol"), Workload().protocol)]:
+            protocol = _read(read_protocol, written)
+            if protocol is not None and protocol not in facts.protocols:
+                known = listed(facts.protocols)
+                document.add(path, f"broker {name} (driver {driver}) does not speak MQTT {protocol}; it speaks {known}")
 
 
 def _check_rank(document: Document) -> None:
