@@ -2,6 +2,7 @@
 
 import socket
 import time
+from dataclasses import fields
 
 import paho.mqtt.client as paho
 import pytest
@@ -12,8 +13,8 @@ from brokerlab.brokers.registry import driver
 from brokerlab.errors import RunError, UserError
 from brokerlab.lab.proof import prove_ready
 from brokerlab.load.client import Client
-from brokerlab.load.faults import script_from_json
-from brokerlab.load.packets import ConnAck, Connect, Publish, PubRec
+from brokerlab.load.faults import Script, script_from_json
+from brokerlab.load.packets import ConnAck, Connect, Publish, PubRec, SubAck, Subscribe
 from brokerlab.load.parser import Parser
 from brokerlab.study.values import BrokerChoice
 
@@ -94,6 +95,51 @@ def test_duplicate_carries_dup_where_the_script_and_mqtt_allow_it(start, qos, du
 
 def test_swap_holds_back_what_lies_between(start):
     assert numbers(pass_through(start(swap=[[2, 5]]), qos=1, count=6)) == [1, 5, 3, 4, 2, 6]
+
+
+def test_hold_lets_those_between_pass(start):
+    assert numbers(pass_through(start(hold={"2": 4, "3": 4}), qos=1, count=6)) == [1, 4, 2, 3, 5, 6]
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_ignore_neither_acknowledges_nor_delivers_and_the_connection_stays(start, qos):
+    port = start(ignore=[1])
+    with Client(HOST, port) as subscriber, Client(HOST, port) as publisher:
+        subscriber.subscribe("load/#", qos)
+        with pytest.raises(RunError, match="sent no PUB"):
+            publisher.publish("load/0", b"1", qos=qos, timeout_s=0.3)
+        publisher.publish("load/0", b"2", qos=qos)
+
+        assert subscriber.receive(timeout_s=2).payload == b"2"
+
+
+def test_refusals_count_connections_and_subscriptions(start):
+    """The first CONNECT is that of the readiness proof, whose SUBSCRIBE does not count."""
+    port = start(refuse_connection={"2": 5}, refuse_subscription=[1])
+    with pytest.raises(RunError, match="not authorized"):
+        Client(HOST, port)
+    with Client(HOST, port) as client:
+        with pytest.raises(RunError, match="refused the subscription"):
+            client.subscribe("load/0", 0)
+
+        assert client.subscribe("load/0", 1) == 1
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_cut_sends_so_many_bytes_of_the_message_and_closes(start, qos):
+    port = start(cut={"1": 5})
+    with socket.create_connection((HOST, port), timeout=5) as raw, Client(HOST, port) as publisher:
+        raw.sendall(Connect("raw").encode() + Subscribe(1, (("load/0", qos),)).encode())
+        greeting = ConnAck().encode() + SubAck(1, (qos,)).encode()
+        stream = raw.makefile("rb")
+        assert stream.read(len(greeting)) == greeting
+        publisher.publish("load/0", b"1", qos=qos)
+
+        assert stream.read() == Publish("load/0", b"1", qos, 1 if qos else None).encode()[:5]
+
+
+def test_driver_and_script_know_the_same_faults():
+    assert driver("scripted").abilities.options == tuple(each.name for each in fields(Script))
 
 
 @pytest.mark.parametrize(("asked", "at_most", "granted"), [(2, 1, 1), (2, 0, 0), (1, 2, 1)])
@@ -200,6 +246,14 @@ def test_a_foreign_client_gets_everything_through_it(start, qos):
         ({"dup_flag": 1}, "neither true nor false"),
         ({"delay_ms": [13]}, "does not map"),
         ({"delay_ms": {"13": -1}}, "-1 is not a number of milliseconds"),
+        ({"stall_ms": {"13": float("inf")}}, "inf is not a number of milliseconds"),
+        ({"answer_ms": "30"}, "'30' is not a number of milliseconds"),
+        ({"hold": {"5": 5}}, "5 cannot wait for 5"),
+        ({"hold": {"5": 6, "6": 7}}, "5 cannot wait for 6"),
+        ({"cut": {"1": -1}}, "-1 is not a number of bytes"),
+        ({"cut_answer": {"1": 4}}, "4 is not 0 to 3 of an answer's 4 bytes"),
+        ({"refuse_connection": {"1": 0}}, "0 is not a refusal of CONNACK"),
+        ({"refuse_subscription": 1}, "1 is not a list"),
         ({"delay_ms": {"x": 1}}, "'x' is not an arrival number"),
         ({"swap": [[1, 2, 3]]}, "not a list of pairs"),
         ({"swap": [[1, 3], [2, 4]]}, "may not overlap"),
