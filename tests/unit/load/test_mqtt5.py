@@ -1,0 +1,161 @@
+"""What MQTT 5.0 adds for the clients of a run: reasons of refusal, limits of the broker, and its goodbye."""
+
+import contextlib
+import socket
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from brokerlab.errors import RunError
+from brokerlab.load import connection
+from brokerlab.load.packets import ConnAck, Connect, Disconnect, PingResp, PubAck, Publish, PubRec
+from brokerlab.load.parser import Parser
+from brokerlab.load.properties import MAXIMUM_QOS, RECEIVE_MAXIMUM, SERVER_KEEP_ALIVE, USER_PROPERTY
+from brokerlab.load.publisher import Publisher
+from brokerlab.load.rows import PublicationRows
+from brokerlab.load.spec import Client, WorkerSpec
+from brokerlab.study.values import Schedule
+
+pytestmark = pytest.mark.unit
+CLIENT = Client(0, "p0", "t/0")
+
+
+class Written:
+    """Stands where the run directory's writer stands."""
+
+    def __init__(self):
+        self.batches = []
+
+    def write(self, batch):
+        self.batches.append(batch)
+
+    def column(self, name):
+        return pa.Table.from_batches(self.batches).column(name).to_pylist()
+
+
+@pytest.fixture
+def wires():
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    theirs.settimeout(2)
+    with ours, theirs:
+        yield ours, theirs
+
+
+def make(sock, *, qos, written, receive_maximum=65_535):
+    rows = PublicationRows(written, topics={0: "t/0"}, qos=qos, payload_bytes=32)
+    publisher = Publisher(
+        CLIENT, sock, qos=qos, payload_bytes=32, seed=1, rows=rows, level=5, receive_maximum=receive_maximum
+    )
+    return publisher, rows
+
+
+def answer(publisher, theirs, *packets):
+    buffer = bytearray(4096)
+    theirs.sendall(b"".join(packet.encode(5) for packet in packets))
+    publisher.read(buffer, np.frombuffer(buffer, dtype=np.uint8), np.empty(4096, dtype=np.uint8))
+
+
+@pytest.mark.parametrize(("qos", "refusal"), [(1, PubAck), (2, PubRec)])
+def test_refused_message_is_finished_with_its_reason_and_not_acknowledged(wires, qos, refusal):
+    ours, theirs = wires
+    written = Written()
+    publisher, rows = make(ours, qos=qos, written=written)
+    publisher.send(np.array([1]))
+    assert [type(packet) for packet in Parser(5).feed(theirs.recv(65536))] == [Publish]
+
+    answer(publisher, theirs, refusal(1, 0x97, ((USER_PROPERTY, ("why", "quota")),)))
+
+    assert publisher.in_flight == 0
+    publisher.record(everything=True)
+    rows.flush()
+    assert (written.column("acked_ns"), written.column("reason_code")) == ([None], [0x97])
+    ours.close()
+    assert theirs.recv(1) == b""  # no PUBREL for a refused message
+
+
+def test_publisher_keeps_to_the_receive_maximum_of_the_broker(wires):
+    ours, theirs = wires
+    publisher, _ = make(ours, qos=1, written=Written(), receive_maximum=3)
+    publisher.follow(iter([np.arange(1, 6)]))
+
+    publisher.send_due(99)
+    first = Parser(5).feed(theirs.recv(65536))
+    answer(publisher, theirs, PubAck(1), PubAck(2, 0x10))
+    publisher.send_due(99)
+    second = Parser(5).feed(theirs.recv(65536))
+
+    assert [packet.packet_id for packet in first] == [1, 2, 3]
+    assert [packet.packet_id for packet in second] == [4, 5]
+
+
+def test_goodbye_of_the_broker_is_told_with_its_reason(wires):
+    ours, theirs = wires
+    publisher, _ = make(ours, qos=0, written=Written())
+
+    with pytest.raises(ConnectionError, match=r"the broker disconnected: server shutting down \(0x8b\)"):
+        answer(publisher, theirs, PingResp(), Disconnect(0x8B))
+
+
+@contextlib.contextmanager
+def broker_that_answers(packet):
+    """Reads one CONNECT of MQTT 5.0 and answers it; gives its port and what it read."""
+    read = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            peer, _ = server.accept()
+            with peer:
+                parser = Parser(5)
+                while not read:
+                    read.extend(parser.feed(peer.recv(4096)))
+                peer.sendall(packet.encode(5))
+                peer.recv(1)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server.getsockname()[1], read
+        finally:
+            thread.join(5)
+
+
+def spec_of(port, tmp_path, *, qos=1):
+    return WorkerSpec(
+        node="publishers/0", index=0, host="127.0.0.1", port=port, clients=(CLIENT,), protocol="5.0", qos=qos,
+        payload_bytes=32, schedule=Schedule(), publishers=1, fan_out=1.0, seed=1, run=tmp_path,
+    )  # fmt: skip
+
+
+def test_limits_of_the_broker_are_taken_and_recorded(tmp_path):
+    said = ((RECEIVE_MAXIMUM, 20), (SERVER_KEEP_ALIVE, 30))
+    log = connection.SessionLog("publishers/0")
+    with broker_that_answers(ConnAck(properties=said)) as (port, read):
+        session = connection.connect(CLIENT, spec_of(port, tmp_path), timeout_s=2, log=log)
+        session.socket.close()
+
+    assert (session.level, session.receive_maximum, session.keep_alive_s) == (5, 20, 30)
+    assert isinstance(read[0], Connect)
+    assert read[0].clean_session
+    assert [row["event"] for row in log.rows] == [
+        "tcp",
+        "connack",
+        "connack properties: receive maximum 20, server keep alive 30",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (ConnAck(0x87), r"refused the connection: not authorized \(code 0x87\)"),
+        (ConnAck(properties=((MAXIMUM_QOS, 1),)), "takes QoS 1 at most, and the run needs QoS 2"),
+    ],
+)
+def test_broker_that_does_not_take_the_run_is_told(tmp_path, said, message):
+    log = connection.SessionLog("publishers/0")
+    with broker_that_answers(said) as (port, _), pytest.raises(RunError, match=message):
+        connection.connect(CLIENT, spec_of(port, tmp_path, qos=2), timeout_s=2, log=log)
+
+    assert [row["reason_code"] for row in log.rows if row["event"] == "connack"] == [said.return_code]
