@@ -54,6 +54,16 @@ def samples() -> list[dict[str, Any]]:
     ]
 
 
+def sessions() -> list[dict[str, Any]]:
+    """Two clients accepted within 1 and 3 ms in the half second of connecting, one subscribed, one cut off later."""
+    return [
+        {"event": "connack", "at_ns": 100 * MS, "latency_ns": 1 * MS, "reason_code": 0},
+        {"event": "connack", "at_ns": 200 * MS, "latency_ns": 3 * MS, "reason_code": 0},
+        {"event": "suback", "at_ns": 600 * MS, "latency_ns": 2 * MS, "granted_qos": 1, "reason_code": 1},
+        {"event": "closed by broker", "at_ns": 3 * S},
+    ]
+
+
 def counters() -> list[dict[str, Any]]:
     """The broker saw the ten and the one that proved it ready."""
     values = [(RECEIVED, 2, 3.0), (RECEIVED, 5, 11.0), ("$SYS/only/zero", 5, 1.0), ("$SYS/uptime", 5, 6.0)]
@@ -79,7 +89,13 @@ def write_example(study: StudyDirectory) -> None:
 def _write(
     study: StudyDirectory, run: RunBuilder, raw: dict[str, list[dict[str, Any]]], *, with_samples: bool = False
 ) -> None:
-    more = {"resources": {"sampler": samples()}, "counters": {"sys": counters()}} if with_samples else {}
+    more: dict[str, Any] = {}
+    if with_samples:
+        more = {
+            "resources": {"sampler": samples()},
+            "counters": {"sys": counters()},
+            "sessions": {"clients": sessions()},
+        }
     messages = {
         "publications": {"publishers-0": raw["publications"]},
         "deliveries": {"subscribers-0": raw["deliveries"]},

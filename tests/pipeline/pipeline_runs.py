@@ -32,6 +32,13 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "reason_code": None,
     },
     "deliveries": {"qos": 0, "dup": False, "retain": False, "payload_bytes": 64, "resolution_ns": 0},
+    "sessions": {
+        "client": "c",
+        "node": "subscribers/0",
+        "latency_ns": None,
+        "granted_qos": None,
+        "reason_code": None,
+    },
     "resources": {"read_bytes": None, "written_bytes": None},
     "counters": {},
 }

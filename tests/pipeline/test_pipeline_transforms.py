@@ -7,14 +7,18 @@ from pipeline_runs import MS, S, new_study
 from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
+from brokerlab.pipeline.families import FAMILIES
 from brokerlab.pipeline.manifests import manifests_table, read_runs
 from brokerlab.pipeline.reduce.work import pieces_of, reduce_work
-from brokerlab.pipeline.schemas import FAMILIES, GRAIN, MANIFESTS, PARTIALS, TABLES
+from brokerlab.pipeline.schemas import GRAIN, MANIFESTS, PARTIALS, TABLES
 from brokerlab.pipeline.transforms.cells import METRICS, cells_table, run_values
 from brokerlab.pipeline.transforms.delivery import delivery_table
+from brokerlab.pipeline.transforms.jitter import jitter_table
 from brokerlab.pipeline.transforms.latency import QUANTILES, histogram_table, latency_table
 from brokerlab.pipeline.transforms.runs import runs_table
+from brokerlab.pipeline.transforms.sessions import sessions_table
 from brokerlab.pipeline.transforms.throughput import throughput_table
+from brokerlab.pipeline.transforms.timeline import timeline_table
 from brokerlab.pipeline.transforms.usage import counters_table, resources_table
 from brokerlab.stats.histogram import NEGATIVE_BUCKET, bucket_bounds, bucket_counts, histogram_quantile
 from brokerlab.stats.interval import mean_interval, t_factor
@@ -30,6 +34,9 @@ MAKE = {
     "latency": lambda partials, runs: latency_table(partials, runs=runs),
     "histogram": lambda partials, runs: histogram_table(partials, runs=runs),
     "throughput": lambda partials, runs: throughput_table(partials, runs=runs),
+    "timeline": lambda partials, runs: timeline_table(partials, runs=runs),
+    "jitter": lambda partials, runs: jitter_table(partials, runs=runs),
+    "sessions": lambda partials, runs: sessions_table(partials, runs=runs),
     "resources": lambda partials, runs: resources_table(
         partials, runs=runs, throughput=throughput_table(partials, runs=runs)
     ),
@@ -321,6 +328,7 @@ def test_run_values_take_each_metric_from_its_table(example):
         latency=latency_table(partials, runs=runs),
         delivery=delivery_table(partials, runs=runs),
         throughput=throughput,
+        jitter=jitter_table(partials, runs=runs),
         resources=resources_table(partials, runs=runs, throughput=throughput),
     )
     of = {(row.run_id, row.metric): row.value for row in values.collect()}

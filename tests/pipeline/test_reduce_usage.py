@@ -2,7 +2,7 @@ import pytest
 from pipeline_runs import MS, RunBuilder, S, write_rows
 
 from brokerlab.pipeline.manifests import read_facts
-from brokerlab.pipeline.reduce.usage import read_counters, read_usage
+from brokerlab.pipeline.reduce.usage import read_counters, read_samples, usage
 
 pytestmark = pytest.mark.pipeline
 
@@ -23,7 +23,7 @@ def sample(at_s, cpu_ms, *, process=10, rss_mib=50, node="broker/0", **more):
 def usage_of(study, samples):
     run = RunBuilder().write(study)
     write_rows(run, "resources", "sampler", samples)
-    rows = read_usage(map(str, run.files("resources")), read_facts(run).phases)
+    rows = usage(read_samples(map(str, run.files("resources"))), read_facts(run).phases)
     return {(row["node"], row["process"], row["phase"]): row for row in rows}
 
 

@@ -1,6 +1,6 @@
 """Read, transform, write: the only place where the three meet.
 
-raw files ──► partials, written once ──► eight tables, written aside ──► put in place together
+raw files ──► partials, written once ──► the tables, written aside ──► put in place together
 """
 
 import fcntl
@@ -24,9 +24,12 @@ from brokerlab.pipeline.tables import TABLE_NAMES, read_table
 from brokerlab.pipeline.transforms import family
 from brokerlab.pipeline.transforms.cells import METRICS, cells_table, run_values
 from brokerlab.pipeline.transforms.delivery import delivery_table
+from brokerlab.pipeline.transforms.jitter import jitter_table
 from brokerlab.pipeline.transforms.latency import histogram_table, latency_table
 from brokerlab.pipeline.transforms.runs import runs_table
+from brokerlab.pipeline.transforms.sessions import sessions_table
 from brokerlab.pipeline.transforms.throughput import throughput_table
+from brokerlab.pipeline.transforms.timeline import timeline_table
 from brokerlab.pipeline.transforms.usage import counters_table, resources_table
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.stats.interval import t_factor
@@ -35,6 +38,7 @@ Say = Callable[[str], None]
 
 _WORKSHOP = ".analysis"  # below tables/; whatever is in it is ours to remove
 _PHASES = ("idle", "connect", "subscribe", "warmup", "measure", "drain", "teardown")
+_EVENTS = ("tcp", "connack", "suback", "disconnect")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +92,14 @@ class _Tables:
         latency = self._save("latency", latency_table(partials, runs=readable))
         self._save("histogram", histogram_table(partials, runs=readable))
         throughput = self._save("throughput", throughput_table(partials, runs=readable))
+        self._save("timeline", timeline_table(partials, runs=readable))
+        jitter = self._save("jitter", jitter_table(partials, runs=readable))
+        self._save("sessions", sessions_table(partials, runs=readable))
         resources = self._save("resources", resources_table(partials, runs=readable, throughput=throughput))
         self._save("counters", counters_table(partials, runs=readable))
-        values = run_values(latency=latency, delivery=delivery, throughput=throughput, resources=resources)
+        values = run_values(
+            latency=latency, delivery=delivery, throughput=throughput, jitter=jitter, resources=resources
+        )
         factors = self._t_factors(confidence_percent)
         cells = cells_table(values, runs=runs, t_factors=factors, confidence_percent=confidence_percent)
         self._save("cells", cells)
@@ -125,6 +134,9 @@ def _row_order(name: str) -> list[Column | str]:
         "latency": ["kind", "group"],
         "histogram": ["kind", "group", "bucket"],
         "throughput": [F.desc("window")],
+        "timeline": ["second"],
+        "jitter": ["subscriber", "publisher"],
+        "sessions": [place_among("event", _EVENTS), "event"],
         "resources": ["node", place_among("phase", _PHASES), "phase"],
         "counters": ["node", "name"],
         "cells": [place_among("metric", list(METRICS))],

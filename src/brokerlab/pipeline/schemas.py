@@ -1,4 +1,4 @@
-"""Every table on disk and between jobs, once; nothing else declares a schema.
+"""Every table on disk and between jobs, once; nothing but this and families.py declares a schema.
 
 Fields are nullable throughout, because Spark takes everything that it reads from files as nullable.
 The tests hold the key columns against null.
@@ -8,16 +8,10 @@ import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-PIPELINE_VERSION = 1  # raised by every change that can move numbers
+from brokerlab.pipeline.families import BOOL, FAMILIES, INT, LONG, REAL, REAL_BY_TEXT, TEXT, TEXT_BY_TEXT, TEXTS
+from brokerlab.pipeline.families import schema as _schema
 
-TEXT, INT, LONG, REAL, BOOL = T.StringType(), T.IntegerType(), T.LongType(), T.DoubleType(), T.BooleanType()
-TEXTS = T.ArrayType(TEXT)
-TEXT_BY_TEXT = T.MapType(TEXT, TEXT)
-REAL_BY_TEXT = T.MapType(TEXT, REAL)
-
-
-def _schema(**fields: T.DataType) -> T.StructType:
-    return T.StructType([T.StructField(name, kind) for name, kind in fields.items()])
+PIPELINE_VERSION = 2  # raised by every change that can move numbers
 
 
 def arrow_schema(schema: T.StructType) -> pa.Schema:
@@ -53,7 +47,7 @@ _ABOUT_A_RUN = {
     "publishers": INT,
     "subscribers": INT,
     "arrivals": TEXT,
-    "rate_per_s": REAL,  # per publisher; null when the load saturates
+    "rate_per_s": REAL,  # per publisher; null where no one rate holds: ramp, step, contact, closed loops
     "window": INT,  # outstanding messages; null when the rate is given
     "schedule_lag_p99_ms": REAL,
     "generator_cpu_percent": REAL,  # of the busiest worker
@@ -82,90 +76,7 @@ CELL_PLACES = _schema(cell=TEXT, position=INT)
 # One row per piece of work: the delivery files of one worker, or, with an empty list, all other files of the run.
 WORK = _schema(bundle=INT, run_directory=TEXT, deliveries=TEXTS)
 
-# ---- between jobs: what the raw files come to ---------------------------------------------------------------
-
-# One row per publisher.
-PUBLISHER = _schema(
-    publisher=LONG,
-    published=LONG,
-    acknowledged=LONG,
-    published_bytes=LONG,  # payload
-    measured=LONG,  # of those published: intended in the measure phase
-    measured_acknowledged=LONG,
-    measured_bytes=LONG,  # payload
-    last_sent_ns=LONG,  # of the measured ones; null without any
-)
-
-# One row per granted QoS: publication × subscriber pairs that should be delivered.
-EXPECTED = _schema(qos_granted=INT, pairs=LONG, acknowledged_pairs=LONG)
-
-# One row per subscriber and publisher with an arrival.
-FLOW = _schema(
-    subscriber=INT,
-    publisher=LONG,
-    qos_granted=INT,
-    arrivals=LONG,
-    delivered=LONG,  # first arrivals
-    acknowledged_delivered=LONG,  # of those, publications that the broker acknowledged
-    duplicated=LONG,  # arrivals beyond the first
-    duplicated_flagged=LONG,  # of those, with DUP set
-    reordered=LONG,  # first arrivals below the highest seq that came before
-    measured_delivered=LONG,
-    measured_bytes=LONG,
-    last_received_ns=LONG,  # of the measured first arrivals; null without any
-)
-
-# One row per subscriber with arrivals that match no publication or no subscription.
-UNEXPECTED = _schema(subscriber=INT, qos_granted=INT, arrivals=LONG)
-
-# One row per kind of latency and group of messages.
-MOMENTS = _schema(
-    kind=TEXT,
-    group=TEXT,
-    n=LONG,
-    sum_ns=REAL,
-    sum_of_squares_ns2=REAL,
-    min_ns=LONG,
-    max_ns=LONG,
-    resolution_sum_ns=REAL,
-    resolution_max_ns=LONG,
-    zero_count=LONG,
-    negative_count=LONG,
-)
-
-# One row per kind, group and bucket with a count.
-BUCKET = _schema(kind=TEXT, group=TEXT, bucket=INT, low_ns=LONG, high_ns=LONG, n=LONG)
-
-# One row per process and phase.
-USAGE = _schema(
-    node=TEXT,
-    process=LONG,
-    phase=TEXT,
-    seconds=REAL,
-    cpu_ns=REAL,
-    rss_mean_bytes=REAL,
-    rss_max_bytes=LONG,
-    read_bytes=REAL,
-    written_bytes=REAL,
-)
-
-# One row per counter of a node: its last value.
-COUNTER = _schema(node=TEXT, name=TEXT, value=REAL)
-
-# One row per raw file that cannot be read.
-PROBLEM = _schema(reason=TEXT)
-
-FAMILIES = {
-    "publisher": PUBLISHER,
-    "expected": EXPECTED,
-    "flow": FLOW,
-    "unexpected": UNEXPECTED,
-    "moments": MOMENTS,
-    "bucket": BUCKET,
-    "usage": USAGE,
-    "counter": COUNTER,
-    "problem": PROBLEM,
-}
+# ---- between jobs: what the raw files come to (families.py) --------------------------------------------------
 
 # A tagged union, so that the raw files are read once for all tables: exactly one family is not null in a row.
 PARTIALS = _schema(run_id=TEXT, **FAMILIES)
@@ -242,6 +153,49 @@ THROUGHPUT = _schema(
     payload_bytes_per_s=REAL,  # published in the send window, delivered in the delivery window
 )
 
+TIMELINE = _schema(
+    run_id=TEXT,
+    cell=TEXT,
+    second=INT,  # since the start of the warm-up
+    phase=TEXT,  # in which the second begins
+    published=LONG,  # this and the next two: sent, acknowledged, first received within the second
+    acknowledged=LONG,  # null at QoS 0
+    delivered=LONG,
+    latency_p50_ms=REAL,  # of what was received within the second, since the intended time of sending
+    latency_p99_ms=REAL,
+    schedule_lag_p99_ms=REAL,  # of what was sent within the second
+    broker_cpu_percent=REAL,  # of one core; null where the samples do not cover the second
+)
+
+JITTER = _schema(
+    run_id=TEXT,
+    cell=TEXT,
+    subscriber=INT,  # this and the next: the flow
+    publisher=LONG,
+    n=LONG,  # first arrivals of publications intended in the measure phase, as all that follows
+    interarrival_mean_ms=REAL,
+    interarrival_sd_ms=REAL,
+    rfc3550_ms=REAL,  # after the last message
+    lost=LONG,
+    monotone_growth=BOOL,  # by the rule of stats/jitter.py; null below two arrivals
+    growth_ms_per_message=REAL,  # Sen's slope
+    growth_p=REAL,  # of Mann-Kendall's test, one-sided
+    blocks=LONG,  # how often the flow stood still for more than 100 ms and went on
+    outcome=TEXT,  # the first that holds: collapse | lost data | growing | temporary block | ok; null: not known
+)
+
+SESSIONS = _schema(
+    run_id=TEXT,
+    cell=TEXT,
+    event=TEXT,
+    n=LONG,
+    failures=LONG,  # refused, closed by the other side, or failed
+    latency_p50_ms=REAL,
+    latency_p99_ms=REAL,
+    latency_max_ms=REAL,
+    per_s=REAL,  # over the phases in which the event happened
+)
+
 RESOURCES = _schema(
     run_id=TEXT,
     cell=TEXT,
@@ -295,6 +249,9 @@ TABLES = {
     "latency": LATENCY,
     "histogram": HISTOGRAM,
     "throughput": THROUGHPUT,
+    "timeline": TIMELINE,
+    "jitter": JITTER,
+    "sessions": SESSIONS,
     "resources": RESOURCES,
     "counters": COUNTERS,
     "cells": CELLS,
@@ -307,6 +264,9 @@ GRAIN = {
     "latency": ("run_id", "kind", "group"),
     "histogram": ("run_id", "kind", "group", "bucket"),
     "throughput": ("run_id", "window"),
+    "timeline": ("run_id", "second"),
+    "jitter": ("run_id", "subscriber", "publisher"),
+    "sessions": ("run_id", "event"),
     "resources": ("run_id", "node", "phase"),
     "counters": ("run_id", "node", "name"),
     "cells": ("cell", "metric"),

@@ -16,7 +16,19 @@ from brokerlab.errors import UserError
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.study.nearest import listed, nearest
 
-TABLE_NAMES = ("runs", "delivery", "latency", "histogram", "throughput", "resources", "counters", "cells")
+TABLE_NAMES = (
+    "runs",
+    "delivery",
+    "latency",
+    "histogram",
+    "throughput",
+    "timeline",
+    "jitter",
+    "sessions",
+    "resources",
+    "counters",
+    "cells",
+)
 
 
 def read_table(results: StudyDirectory, name: str) -> pa.Table:

@@ -27,6 +27,7 @@ class Publications:
     is_measured: Bools  # published, and intended in the measure phase
     intended_ns: Longs
     sent_ns: Longs
+    acked_ns: Longs  # without meaning where it is not acknowledged
     payload_bytes: Longs
 
     @property
@@ -62,7 +63,7 @@ def index_publications(rows: pa.Table, *, publishers: Iterable[int], measure: Ph
     intended, payload = np.zeros(size, np.int64), np.zeros(size, np.int64)
     intended[place], payload[place] = longs(rows, "intended_ns"), longs(rows, "payload_bytes")
     sent, is_published = _scattered(rows, "sent_ns", place, size)
-    _, is_acknowledged = _scattered(rows, "acked_ns", place, size)
+    acked, is_acknowledged = _scattered(rows, "acked_ns", place, size)
     _refuse_repeated(place, size)
     return Publications(
         publishers=known,
@@ -72,6 +73,7 @@ def index_publications(rows: pa.Table, *, publishers: Iterable[int], measure: Ph
         is_measured=is_published & within(intended, measure),
         intended_ns=intended,
         sent_ns=sent,
+        acked_ns=acked,
         payload_bytes=payload,
     )
 

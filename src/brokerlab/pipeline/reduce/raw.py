@@ -1,6 +1,7 @@
 """Whole raw files as Arrow tables, only the columns asked for; a damaged file is named."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -47,3 +48,10 @@ def longs_or_zero(table: pa.Table, column: str) -> tuple[Longs, Bools]:
     values = table.column(column)
     known = values.is_valid().to_numpy().astype(np.bool_, copy=False)
     return values.fill_null(0).to_numpy().astype(np.int64, copy=False), known
+
+
+def stretches(ascending: NDArray[np.signedinteger]) -> Iterator[tuple[int, int]]:
+    """Start and end of each stretch of equal values."""
+    inner = np.flatnonzero(np.diff(ascending)) + 1
+    edges = [0, *inner.tolist(), ascending.size] if ascending.size else []
+    yield from pairwise(edges)

@@ -12,14 +12,16 @@ from brokerlab.pipeline.reduce.raw import Longs, longs, longs_or_zero, read_file
 COLUMNS = ("node", "process", "at_ns", "cpu_ns", "rss_bytes", "read_bytes", "written_bytes")
 
 
-def read_usage(files: Iterable[str], phases: Sequence[Phase]) -> list[dict[str, Any]]:
-    """Rows of schemas.USAGE."""
+def read_samples(files: Iterable[str]) -> pa.Table | None:
+    """All samples of a run; None where there are no files."""
     tables = list(read_files(files, "resources", COLUMNS))
-    return list(usage(pa.concat_tables(tables), phases)) if tables else []
+    return pa.concat_tables(tables) if tables else None
 
 
-def usage(samples: pa.Table, phases: Sequence[Phase]) -> Iterator[dict[str, Any]]:
+def usage(samples: pa.Table | None, phases: Sequence[Phase]) -> Iterator[dict[str, Any]]:
     """One row per node, process and phase in which the process was seen."""
+    if samples is None:
+        return
     by_process = samples.select(["node", "process"]).group_by(["node", "process"], use_threads=False).aggregate([])
     nodes, processes = samples.column("node").to_numpy(zero_copy_only=False), longs(samples, "process")
     for key in by_process.to_pylist():

@@ -20,7 +20,10 @@ from brokerlab.pipeline.reduce.latency import Tally
 from brokerlab.pipeline.reduce.ledger import COLUMNS, Ledger
 from brokerlab.pipeline.reduce.publications import Publications, read_publications
 from brokerlab.pipeline.reduce.raw import DamagedFileError, read_files
-from brokerlab.pipeline.reduce.usage import read_counters, read_usage
+from brokerlab.pipeline.reduce.rhythm import Rhythm
+from brokerlab.pipeline.reduce.sessions import read_sessions
+from brokerlab.pipeline.reduce.timeline import Timeline, acknowledged_ticks
+from brokerlab.pipeline.reduce.usage import read_counters, read_samples, usage
 from brokerlab.pipeline.schemas import PARTIALS, arrow_schema
 
 GROUP = "all"  # the only group of messages so far
@@ -65,7 +68,7 @@ def bundles_of(work: Sequence[Work], *, count: int) -> list[tuple[Work, ...]]:
 def reduce_work(work: Work) -> Iterator[pa.RecordBatch]:
     """The partial results of one piece, as batches of schemas.PARTIALS; a damaged file becomes a problem."""
     parts: tuple[Callable[[Work], list[pa.RecordBatch]], ...] = (
-        (_deliveries,) if work.deliveries else (_publications, _usage, _counters)
+        (_deliveries,) if work.deliveries else (_publications, _usage, _counters, _sessions)
     )
     for part in parts:
         try:
@@ -125,7 +128,31 @@ def _publications(work: Work) -> list[pa.RecordBatch]:
         "acknowledged_pairs": [int(acknowledged @ subscribers) for subscribers in reached],
     }
     has_clients = bool(publications.publishers.size or expected.granted_qos)
-    return [partial(work.run, "publisher", columns), partial(work.run, "expected", pairs)] if has_clients else []
+    if not has_clients:
+        return []
+    return [
+        partial(work.run, "publisher", columns),
+        partial(work.run, "expected", pairs),
+        partial(work.run, "expected_flow", _expected_flow_columns(publications, expected)),
+        *_sending_ticks(work.run, publications),
+    ]
+
+
+def _expected_flow_columns(publications: Publications, expected: Expectation) -> dict[str, Any]:
+    subscriber, publisher = np.nonzero(expected.matches)
+    return {
+        "subscriber": expected.subscribers[subscriber],
+        "publisher": publications.publishers[publisher],
+        "measured": publications.per_publisher(publications.is_measured)[publisher],
+    }
+
+
+def _sending_ticks(run: RunFacts, publications: Publications) -> list[pa.RecordBatch]:
+    timeline, is_published = Timeline(run.phases), publications.is_published
+    sent_ns = publications.sent_ns[is_published]
+    timeline.add(sent_ns, sent_ns - publications.intended_ns[is_published])
+    acknowledged = timeline.counts(publications.acked_ns[publications.is_acknowledged])
+    return _partial_of_rows(run, "tick", [*timeline.ticks("lag"), *acknowledged_ticks(acknowledged)])
 
 
 def _last_sent_ns(publications: Publications) -> list[int | None]:
@@ -137,8 +164,12 @@ def _last_sent_ns(publications: Publications) -> list[int | None]:
 def _deliveries(work: Work) -> list[pa.RecordBatch]:
     publications, expected = _read_run(work.run)
     ledger, tallies = Ledger(publications, expected), {"intended": Tally(), "sent": Tally()}
+    timeline, rhythm = Timeline(work.run.phases), Rhythm()
     for rows in _portions(work.deliveries):
-        measured = ledger.add(rows).measured()
+        first = ledger.add(rows)
+        timeline.add(first.received_ns, first.received_ns - first.intended_ns)
+        measured = first.measured()
+        rhythm.add(measured)
         tallies["intended"].add(measured.received_ns - measured.intended_ns, resolution_ns=measured.resolution_ns)
         tallies["sent"].add(measured.received_ns - measured.sent_ns, resolution_ns=measured.resolution_ns)
     latency = [batch for kind, tally in tallies.items() if tally.n for batch in _latency(work.run, kind, tally)]
@@ -146,6 +177,8 @@ def _deliveries(work: Work) -> list[pa.RecordBatch]:
         partial(work.run, "flow", _flow_columns(ledger, publications, expected)),
         partial(work.run, "unexpected", _unexpected_columns(ledger, expected)),
         *latency,
+        *_partial_of_rows(work.run, "tick", list(timeline.ticks("latency"))),
+        *_partial_of_rows(work.run, "rhythm", list(rhythm.rows(publications, expected))),
     ]
 
 
@@ -189,8 +222,17 @@ def _latency(run: RunFacts, kind: str, tally: Tally) -> list[pa.RecordBatch]:
 
 
 def _usage(work: Work) -> list[pa.RecordBatch]:
-    files = map(str, work.run.directory.files("resources"))
-    return _partial_of_rows(work.run, "usage", read_usage(files, work.run.phases))
+    """What the samples say of phases, and of seconds, which are there also without samples."""
+    samples, phases = read_samples(map(str, work.run.directory.files("resources"))), work.run.phases
+    return [
+        *_partial_of_rows(work.run, "usage", list(usage(samples, phases))),
+        *_partial_of_rows(work.run, "second", Timeline(phases).rows(samples)),
+    ]
+
+
+def _sessions(work: Work) -> list[pa.RecordBatch]:
+    files = map(str, work.run.directory.files("sessions"))
+    return _partial_of_rows(work.run, "session", read_sessions(files, work.run.phases))
 
 
 def _counters(work: Work) -> list[pa.RecordBatch]:

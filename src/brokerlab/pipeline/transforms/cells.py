@@ -22,6 +22,8 @@ METRICS = {
     "delivery.duplicated": "messages",
     "throughput.published_per_s": "1/s",
     "throughput.delivered_per_s": "1/s",
+    "jitter.interarrival_sd": "ms",
+    "jitter.rfc3550": "ms",
     "resources.broker_cpu_percent": "%",
     "resources.broker_rss_max_mib": "MiB",
     "resources.cpu_us_per_delivery": "µs",
@@ -73,9 +75,12 @@ def cells_table(
     )
 
 
-def run_values(*, latency: DataFrame, delivery: DataFrame, throughput: DataFrame, resources: DataFrame) -> DataFrame:
+def run_values(
+    *, latency: DataFrame, delivery: DataFrame, throughput: DataFrame, jitter: DataFrame, resources: DataFrame
+) -> DataFrame:
     """One row per run and metric, from the finished tables."""
-    measured = [_latency(latency), _delivery(delivery), *_throughput(throughput), _resources(resources)]
+    rates = _throughput(throughput)
+    measured = [_latency(latency), _delivery(delivery), *rates, _jitter(jitter), _resources(resources)]
     return reduce(DataFrame.unionByName, measured)
 
 
@@ -113,6 +118,15 @@ def _throughput(throughput: DataFrame) -> list[DataFrame]:
         _long(sent, {"throughput.published_per_s": F.col("published_per_s")}),
         _long(arrived, {"throughput.delivered_per_s": F.col("delivered_per_s")}),
     ]
+
+
+def _jitter(jitter: DataFrame) -> DataFrame:
+    """The mean over the flows of a run; a flow with too few arrivals is not in it."""
+    by_run = jitter.groupBy("run_id").agg(*(F.avg(name).alias(name) for name in ("interarrival_sd_ms", "rfc3550_ms")))
+    return _long(
+        by_run,
+        {"jitter.interarrival_sd": F.col("interarrival_sd_ms"), "jitter.rfc3550": F.col("rfc3550_ms")},
+    )
 
 
 def _resources(resources: DataFrame) -> DataFrame:

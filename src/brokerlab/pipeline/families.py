@@ -1,0 +1,145 @@
+"""What the raw files come to: families of partial results, which Spark merges into tables.
+
+Fields are nullable throughout, because Spark takes everything that it reads from files as nullable.
+"""
+
+from pyspark.sql import types as T
+
+TEXT, INT, LONG, REAL, BOOL = T.StringType(), T.IntegerType(), T.LongType(), T.DoubleType(), T.BooleanType()
+TEXTS = T.ArrayType(TEXT)
+TEXT_BY_TEXT = T.MapType(TEXT, TEXT)
+REAL_BY_TEXT = T.MapType(TEXT, REAL)
+
+
+def schema(**fields: T.DataType) -> T.StructType:
+    return T.StructType([T.StructField(name, kind) for name, kind in fields.items()])
+
+
+# One row per publisher.
+PUBLISHER = schema(
+    publisher=LONG,
+    published=LONG,
+    acknowledged=LONG,
+    published_bytes=LONG,  # payload
+    measured=LONG,  # of those published: intended in the measure phase
+    measured_acknowledged=LONG,
+    measured_bytes=LONG,  # payload
+    last_sent_ns=LONG,  # of the measured ones; null without any
+)
+
+# One row per granted QoS: publication × subscriber pairs that should be delivered.
+EXPECTED = schema(qos_granted=INT, pairs=LONG, acknowledged_pairs=LONG)
+
+# One row per subscriber and publisher with an arrival.
+FLOW = schema(
+    subscriber=INT,
+    publisher=LONG,
+    qos_granted=INT,
+    arrivals=LONG,
+    delivered=LONG,  # first arrivals
+    acknowledged_delivered=LONG,  # of those, publications that the broker acknowledged
+    duplicated=LONG,  # arrivals beyond the first
+    duplicated_flagged=LONG,  # of those, with DUP set
+    reordered=LONG,  # first arrivals below the highest seq that came before
+    measured_delivered=LONG,
+    measured_bytes=LONG,
+    last_received_ns=LONG,  # of the measured first arrivals; null without any
+)
+
+# One row per subscriber with arrivals that match no publication or no subscription.
+UNEXPECTED = schema(subscriber=INT, qos_granted=INT, arrivals=LONG)
+
+# One row per kind of latency and group of messages.
+MOMENTS = schema(
+    kind=TEXT,
+    group=TEXT,
+    n=LONG,
+    sum_ns=REAL,
+    sum_of_squares_ns2=REAL,
+    min_ns=LONG,
+    max_ns=LONG,
+    resolution_sum_ns=REAL,
+    resolution_max_ns=LONG,
+    zero_count=LONG,
+    negative_count=LONG,
+)
+
+# One row per kind, group and bucket with a count.
+BUCKET = schema(kind=TEXT, group=TEXT, bucket=INT, low_ns=LONG, high_ns=LONG, n=LONG)
+
+# One row per process and phase.
+USAGE = schema(
+    node=TEXT,
+    process=LONG,
+    phase=TEXT,
+    seconds=REAL,
+    cpu_ns=REAL,
+    rss_mean_bytes=REAL,
+    rss_max_bytes=LONG,
+    read_bytes=REAL,
+    written_bytes=REAL,
+)
+
+# One row per counter of a node: its last value.
+COUNTER = schema(node=TEXT, name=TEXT, value=REAL)
+
+# One row per subscriber and publisher whose messages it should get.
+EXPECTED_FLOW = schema(subscriber=INT, publisher=LONG, measured=LONG)
+
+# One row per flow (subscriber, publisher) with a first arrival of the measure phase: stats/jitter.py.
+RHYTHM = schema(
+    subscriber=INT,
+    publisher=LONG,
+    n=LONG,
+    interarrival_mean_ns=REAL,  # this, jitter, slope and p: null below two arrivals
+    interarrival_sd_ns=REAL,  # null below three arrivals, which are two intervals
+    jitter_ns=REAL,
+    growth_slope_ns=REAL,
+    growth_p=REAL,
+    monotone_growth=BOOL,
+    blocks=LONG,
+)
+
+# One row per event of sessions.
+SESSION = schema(
+    event=TEXT,
+    n=LONG,
+    failures=LONG,
+    p50_ns=LONG,  # this and the next two: of the events that have a latency
+    p99_ns=LONG,
+    max_ns=LONG,
+    seconds=REAL,  # of the phases in which the event happened
+)
+
+# One row per second of a run, from the start of its warm-up to the end of its drain.
+SECOND = schema(second=INT, phase=TEXT, broker_cpu_percent=REAL)
+
+# One row per second, kind (latency: of first arrivals; lag: of sendings; acknowledged: without durations) and worker.
+TICK = schema(
+    second=INT,
+    kind=TEXT,
+    n=LONG,
+    min_ns=LONG,
+    max_ns=LONG,
+    buckets=T.ArrayType(schema(bucket=INT, low_ns=LONG, high_ns=LONG, n=LONG)),
+)
+
+# One row per raw file that cannot be read.
+PROBLEM = schema(reason=TEXT)
+
+FAMILIES = {
+    "publisher": PUBLISHER,
+    "expected": EXPECTED,
+    "flow": FLOW,
+    "unexpected": UNEXPECTED,
+    "moments": MOMENTS,
+    "bucket": BUCKET,
+    "usage": USAGE,
+    "counter": COUNTER,
+    "expected_flow": EXPECTED_FLOW,
+    "rhythm": RHYTHM,
+    "session": SESSION,
+    "second": SECOND,
+    "tick": TICK,
+    "problem": PROBLEM,
+}

@@ -1,0 +1,65 @@
+"""The rhythm of every flow of one delivery worker: when its messages came, one after the other.
+
+It keeps twenty bytes for each first arrival of the measure phase, because a median must have seen all of them.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from brokerlab.pipeline.reduce.expectation import Expectation
+from brokerlab.pipeline.reduce.ledger import FirstArrivals
+from brokerlab.pipeline.reduce.publications import Publications
+from brokerlab.pipeline.reduce.raw import Longs, stretches
+from brokerlab.stats.jitter import block_count, growth, rfc3550_jitter_ns
+
+
+class Rhythm:
+    """Takes first arrivals portion by portion; within a flow they are in order of arrival."""
+
+    def __init__(self) -> None:
+        self._flow: list[np.ndarray[Any, np.dtype[np.int32]]] = []
+        self._received_ns: list[Longs] = []
+        self._latency_ns: list[Longs] = []
+
+    def add(self, measured: FirstArrivals) -> None:
+        self._flow.append(measured.flow.astype(np.int32))
+        self._received_ns.append(measured.received_ns)
+        self._latency_ns.append(measured.received_ns - measured.intended_ns)
+
+    def rows(self, publications: Publications, expected: Expectation) -> Iterator[dict[str, Any]]:
+        """Rows of families.RHYTHM."""
+        for flow, received_ns, latency_ns in self._flows():
+            subscriber, publisher = divmod(flow, publications.publishers.size)
+            yield {
+                "subscriber": int(expected.subscribers[subscriber]),
+                "publisher": int(publications.publishers[publisher]),
+                **rhythm(received_ns, latency_ns),
+            }
+
+    def _flows(self) -> Iterator[tuple[int, Longs, Longs]]:
+        if not self._flow:
+            return
+        flow = np.concatenate(self._flow)
+        order = np.argsort(flow, kind="stable")
+        flow = flow[order]
+        received_ns, latency_ns = (np.concatenate(part)[order] for part in (self._received_ns, self._latency_ns))
+        for start, end in stretches(flow):
+            yield int(flow[start]), received_ns[start:end], latency_ns[start:end]
+
+
+def rhythm(received_ns: Longs, latency_ns: Longs) -> dict[str, Any]:
+    """The columns of families.RHYTHM but the flow's name."""
+    apart_ns = np.diff(received_ns).astype(np.float64)
+    grown = growth(latency_ns)
+    return {
+        "n": received_ns.size,
+        "interarrival_mean_ns": float(apart_ns.mean()) if apart_ns.size else None,
+        "interarrival_sd_ns": float(apart_ns.std(ddof=1)) if apart_ns.size > 1 else None,
+        "jitter_ns": rfc3550_jitter_ns(latency_ns),
+        "growth_slope_ns": grown.slope_ns if grown else None,
+        "growth_p": grown.p if grown else None,
+        "monotone_growth": grown.is_monotone if grown else None,
+        "blocks": block_count(latency_ns),
+    }

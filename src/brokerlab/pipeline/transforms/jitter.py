@@ -1,0 +1,44 @@
+"""How evenly each flow arrived, and what became of it."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from brokerlab.pipeline.columns import ms
+from brokerlab.pipeline.schemas import JITTER
+from brokerlab.pipeline.transforms import family
+
+_FLOW = ("run_id", "subscriber", "publisher")
+
+
+def jitter_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
+    """One row per run and flow that the subscriptions promise, also where nothing arrived."""
+    about = runs.select("run_id", "cell", "verdict", "is_cut_off")
+    flows = family(partials, "expected_flow").join(about, on="run_id", how="inner")
+    counted = flows.join(family(partials, "rhythm"), on=list(_FLOW), how="left").withColumns(
+        {"n": F.coalesce("n", F.lit(0)), "blocks": F.coalesce("blocks", F.lit(0))}
+    )
+    return (
+        counted.withColumns(
+            {
+                "interarrival_mean_ms": ms("interarrival_mean_ns"),
+                "interarrival_sd_ms": ms("interarrival_sd_ns"),
+                "rfc3550_ms": ms("jitter_ns"),
+                "growth_ms_per_message": ms("growth_slope_ns"),
+                "lost": F.col("measured") - F.col("n"),
+            }
+        )
+        .withColumn("outcome", _outcome())
+        .to(JITTER)
+    )
+
+
+def _outcome() -> Column:
+    """The worst that happened; not known where the run was cut off or nothing was to come."""
+    return (
+        F.when(F.col("verdict") == "collapsed", "collapse")
+        .when(F.col("is_cut_off") | (F.col("measured") == 0), None)
+        .when(F.col("lost") > 0, "lost data")
+        .when(F.col("monotone_growth"), "growing")
+        .when(F.col("blocks") > 0, "temporary block")
+        .otherwise("ok")
+    )
