@@ -68,3 +68,14 @@ def test_open_loop_with_a_window_sends_late_and_counts_what_waited(port, tmp_pat
     assert len(rows) == 300
     assert all(row["sent_ns"] >= before["acked_ns"] for row, before in zip(rows[4:], rows, strict=False))
     assert 300 - 3 * 4 <= publisher.waited < 300  # of a burst the first four find room, if the one before is through
+
+
+def test_auto_window_is_widened_and_says_what_it_saw(port, tmp_path):
+    publisher, rows = run(Schedule(Arrivals.SATURATE, window="auto"), port, tmp_path, qos=1, seconds=1.5)
+
+    tried = [window for window, _ in publisher.window_steps]
+    assert tried == [32 * 2**number for number in range(len(tried))]
+    assert len(tried) >= 2
+    assert all(rate > 0 for _, rate in publisher.window_steps)
+    assert publisher.window in (tried if publisher.window_settled_ns else [2 * tried[-1]])
+    assert len(rows) > sum(tried)

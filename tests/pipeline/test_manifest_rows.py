@@ -36,6 +36,14 @@ def test_a_saturating_load_has_a_window_and_no_rate(study):
     assert (row["arrivals"], row["rate_per_s"], row["window"]) == ("saturate", None, 500)
 
 
+def test_a_window_that_the_load_found_is_the_meters(study):
+    def change(manifest):
+        manifest["workload"]["schedule"].update(arrivals="saturate", window="auto")
+        manifest["meter"]["window"] = 256
+
+    assert read_facts(rewrite(RunBuilder().write(study), change)).row["window"] == 256
+
+
 def test_a_run_without_a_verdict_was_cut_off(study):
     row = read_facts(RunBuilder(verdict=None, without=("phases", "meter")).write(study)).row
 

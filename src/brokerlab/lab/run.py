@@ -21,14 +21,23 @@ from brokerlab.lab.counting import CounterWatch
 from brokerlab.lab.machine import machine_facts, versions
 from brokerlab.lab.proof import prove_ready
 from brokerlab.lab.sampling import Sampler
-from brokerlab.lab.verdict import COLLAPSED, Meter, Verdict, collapse_reasons, guard_reasons, judge, read_meter
+from brokerlab.lab.verdict import (
+    COLLAPSED,
+    Meter,
+    Verdict,
+    collapse_reasons,
+    guard_reasons,
+    judge,
+    read_meter,
+    window_section,
+)
 from brokerlab.lab.watching import Watcher
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Go, Stopped
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import Manifest
 from brokerlab.study.plan import PlannedRun
-from brokerlab.study.values import Arrivals, Study
+from brokerlab.study.values import Study
 
 HOST = "127.0.0.1"
 _ANSWER_S = 10.0  # the longest that a broker may take over one CONNACK or SUBACK
@@ -234,7 +243,7 @@ class _Walk:
                 for node, each in stopped.items()
             ],
             "schedule_lag_ms": {"p50": meter.lag_p50_ms, "p99": meter.lag_p99_ms, "max": meter.lag_max_ms},
-            "window": schedule.window if schedule.arrivals is Arrivals.SATURATE else None,
+            **window_section(stopped.values()),
             "inflight": schedule.inflight,
             "waited_for_inflight": meter.waited,
             "unsent": meter.unsent,

@@ -6,7 +6,7 @@ collapsed: the broker did not carry the load to its end: it died, closed connect
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +52,19 @@ def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
         retransmissions=sum(each.retransmissions for each in stopped.values()),
         written_off=sum(each.written_off for each in stopped.values()),
     )
+
+
+def window_section(workers: Iterable[Stopped]) -> dict[str, object]:
+    """For the manifest: the window of a saturating load, and how it was found where the study leaves it open."""
+    sizes = [each for each in workers if each.window is not None]
+    settled_ns = sizes[0].window_settled_ns if sizes else None
+    return {
+        "window": sizes[0].window if sizes else None,
+        "window_steps": [
+            {"window": window, "delivered_per_s": per_s} for each in sizes for window, per_s in each.window_steps
+        ],
+        "window_settled_s": None if settled_ns is None else settled_ns / 1e9,
+    }
 
 
 def _lag_ms(workers: Sequence[Stopped]) -> tuple[float | None, float | None, float | None]:

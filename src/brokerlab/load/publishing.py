@@ -16,6 +16,7 @@ from brokerlab.load.role import GATHER_S, Connections, Say
 from brokerlab.load.rows import PublicationRows
 from brokerlab.load.schedule import Span, intended_ns
 from brokerlab.load.spec import Connect, Drain, Go, Progress, Sent, Settled, Stopped, Subscribed, WorkerSpec
+from brokerlab.load.widening import Widening
 from brokerlab.load.window import Window
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
@@ -65,7 +66,8 @@ class Publishing:
         self._is_closed = spec.schedule.arrivals in (Arrivals.WINDOW, Arrivals.SATURATE)
         if spec.schedule.arrivals is Arrivals.SATURATE:
             self.gather_s = GATHER_S
-            self._window = Window(spec.schedule.window, fan_out=spec.fan_out, counts=counts, progress=progress)
+            size = Widening() if isinstance(spec.schedule.window, str) else spec.schedule.window
+            self._window = Window(size, fan_out=spec.fan_out, counts=counts, progress=progress)
 
     # -- what the lab asks for ------------------------------------------------------------------------------------
 
@@ -109,6 +111,7 @@ class Publishing:
         for publisher in self._open.values():
             connection.disconnect(publisher.client, publisher.socket, log=self._log)
         seen = sum((publisher.seen for publisher in self._all), np.zeros(5, dtype=np.int64))
+        widening = self._window.widening if self._window else None
         return Stopped(
             messages=sum(publisher.following for publisher in self._all),
             cpu_ns=max(0, self._cpu_ns),
@@ -120,6 +123,9 @@ class Publishing:
             acknowledgements=dict(zip(_SEEN, seen.tolist(), strict=True)),
             waited=self._waited,
             written_off=self._window.written_off if self._window else 0,
+            window=self._window.size if self._window else None,
+            window_steps=tuple(widening.steps) if widening else (),
+            window_settled_ns=widening.settled_ns if widening else None,
         )
 
     # -- what the loop calls --------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ Filling sockets until they block is slower on real brokers and measures the dept
 from collections.abc import MutableSequence
 
 from brokerlab.load.spec import Progress
+from brokerlab.load.widening import Widening
 
 # A message that was lost (QoS 0) would keep its place in the window for ever. After this long without
 # a single delivery the window stops waiting for what is outstanding, and says how much that was.
@@ -21,8 +22,12 @@ PORTION = 0.25
 class Window:
     """How many more messages may be published now."""
 
-    def __init__(self, size: int, *, fan_out: float, counts: MutableSequence[int], progress: Progress) -> None:
-        self._size, self._fan_out = size, fan_out
+    def __init__(
+        self, size: int | Widening, *, fan_out: float, counts: MutableSequence[int], progress: Progress
+    ) -> None:
+        self.widening = size if isinstance(size, Widening) else None
+        self.size = size.size if isinstance(size, Widening) else size
+        self._fan_out = fan_out
         self._counts, self._progress = counts, progress
         self._last_delivered = -1
         self._last_change_ns = 0
@@ -31,15 +36,17 @@ class Window:
     def room(self, now: int) -> int:
         """Messages that may be published now by all workers together."""
         delivered = sum(self._counts[place] for place in self._progress.delivered)
+        if self.widening:
+            self.size = self.widening.look(now, delivered)
         outstanding = self._outstanding(delivered)
         if delivered != self._last_delivered:
             self._last_delivered, self._last_change_ns = delivered, now
-        elif outstanding >= self._size and now - self._last_change_ns > PATIENCE_NS:
+        elif outstanding >= self.size and now - self._last_change_ns > PATIENCE_NS:
             self.written_off += outstanding
             self._last_change_ns = now
             outstanding = 0
-        room = max(0, self._size - outstanding)
-        return room if room >= self._size * PORTION else 0
+        room = max(0, self.size - outstanding)
+        return room if room >= self.size * PORTION else 0
 
     def _outstanding(self, delivered: int) -> int:
         published = sum(self._counts[place] for place in self._progress.published)

@@ -174,7 +174,7 @@ def _row(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -> 
         "reasons": reasons,
         "started_at": _started_at(manifest, phases),
         "phases": [(phase.name, phase.seconds) for phase in phases],
-        **_load_columns(workload),
+        **_load_columns(workload, meter),
         "schedule_lag_p99_ms": meter.get("schedule_lag_ms", {}).get("p99"),
         "generator_cpu_percent": _busiest_percent(meter),
         "kernel": machine.get("kernel"),
@@ -190,7 +190,7 @@ def _row(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -> 
     }
 
 
-def _load_columns(workload: Json) -> dict[str, Any]:
+def _load_columns(workload: Json, meter: Json) -> dict[str, Any]:
     schedule = workload.get("schedule", {})
     arrivals = schedule.get("arrivals")
     return {
@@ -199,8 +199,14 @@ def _load_columns(workload: Json) -> dict[str, Any]:
         "subscribers": workload.get("subscribers"),
         "arrivals": arrivals,
         "rate_per_s": schedule.get("rate_per_s") if arrivals in _STEADY else None,
-        "window": schedule.get("window") if arrivals == "saturate" else None,
+        "window": _window(schedule.get("window"), meter) if arrivals == "saturate" else None,
     }
+
+
+def _window(asked: object, meter: Json) -> int | None:
+    """The window of a saturating load; where the study left it open, the one that the load came to."""
+    reached = asked if isinstance(asked, int) else meter.get("window")
+    return reached if isinstance(reached, int) else None
 
 
 def _verdict(manifest: Json) -> tuple[str, list[str]]:

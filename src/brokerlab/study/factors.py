@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from brokerlab.study import names, quantity
 from brokerlab.study.problems import RuleError, check_name
-from brokerlab.study.values import Level, Qos, Workload
+from brokerlab.study.values import AUTO, Level, Qos, Workload
 
 IDENTITY_BYTES = 16  # publisher, sequence and intended time, at the start of every payload
 # MQTT 3.1.1 section 2.2.3: the rest of a packet is at most 268,435,455 bytes; topic and packet id are part of it.
@@ -75,7 +75,14 @@ def read_clients(written: object) -> int:
     return read_whole(written, least=1, most=_MOST_CLIENTS)
 
 
-def read_window(written: object) -> int:
+def read_window(written: object) -> int | str:
+    """Outstanding messages of a saturating load, or that the load finds out how many."""
+    if isinstance(written, str):
+        return check_name("window, beside whole numbers", written, known=[AUTO])
+    return read_inflight(written)
+
+
+def read_inflight(written: object) -> int:
     return read_whole(written, least=1, most=_MOST_OUTSTANDING)
 
 
@@ -116,7 +123,7 @@ def _with_rate(workload: Workload, level: Level) -> Workload:
 
 
 def _with_window(workload: Workload, level: Level) -> Workload:
-    return replace(workload, schedule=replace(workload.schedule, window=int(level)))
+    return replace(workload, schedule=replace(workload.schedule, window=read_window(level)))
 
 
 def _with_inflight(workload: Workload, level: Level) -> Workload:
@@ -157,8 +164,8 @@ _KINDS = (
         read_protocol,
         lambda workload, level: replace(workload, protocol=str(level)),
     ),
-    FactorKind("window", ("schedule", "window"), read_window, _whole, _with_window),
-    FactorKind("inflight", ("schedule", "inflight"), read_window, _whole, _with_inflight),
+    FactorKind("window", ("schedule", "window"), read_window, read_window, _with_window),
+    FactorKind("inflight", ("schedule", "inflight"), read_inflight, _whole, _with_inflight),
 )
 
 FACTORS = {kind.name: kind for kind in _KINDS}

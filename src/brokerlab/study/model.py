@@ -18,7 +18,8 @@ _ANALYSIS = v.Analysis()
 Clients = Annotated[int, PlainValidator(factors.read_clients)]
 PayloadBytes = Annotated[int, PlainValidator(factors.read_payload_bytes)]
 RatePerS = Annotated[float, PlainValidator(factors.read_rate_per_s)]
-Window = Annotated[int, PlainValidator(factors.read_window)]
+Window = Annotated[int | str, PlainValidator(factors.read_window)]
+Inflight = Annotated[int | None, PlainValidator(factors.read_inflight)]
 Protocol = Annotated[str, PlainValidator(factors.read_protocol)]
 QosLevel = Annotated[int, PlainValidator(factors.read_qos)]
 Broker = Annotated[str, PlainValidator(factors.read_broker)]
@@ -97,7 +98,7 @@ class SchedulePart(Part):
     rates: list[RatePerS] = Field(default=[], min_length=1)
     store: Annotated[float, PlainValidator(readers.read_store_s)] = _WORKLOAD.schedule.store_s
     within: NeededPhase = _WORKLOAD.schedule.within_s
-    inflight: Annotated[int | None, PlainValidator(factors.read_window)] = _WORKLOAD.schedule.inflight
+    inflight: Inflight = _WORKLOAD.schedule.inflight
 
     def value(self) -> v.Schedule:
         return v.Schedule(
@@ -148,7 +149,7 @@ class VariablesPart(Part):
     subscribers: list[Clients] = Field(default=[], min_length=1)
     protocol: list[Protocol] = Field(default=[], min_length=1)
     window: list[Window] = Field(default=[], min_length=1)
-    inflight: list[Window] = Field(default=[], min_length=1)
+    inflight: list[Inflight] = Field(default=[], min_length=1)
 
     def levels(self, factor: str) -> tuple[v.Level, ...]:
         return tuple(getattr(self, factor))

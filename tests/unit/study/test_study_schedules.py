@@ -24,6 +24,7 @@ def with_schedule(text, schedule, *, variables="", measure="5 s"):
             "{arrivals: contact, rate: 1/min, store: 24 h, within: 60 s}",
             Schedule(Arrivals.CONTACT, 1 / 60, store_s=86_400.0, within_s=60.0),
         ),
+        ("{arrivals: saturate, window: auto}", Schedule(Arrivals.SATURATE, window="auto")),
         ("{arrivals: window, inflight: 1}", Schedule(Arrivals.WINDOW, inflight=1)),
         ("{arrivals: poisson, rate: 5/s, inflight: 20}", Schedule(Arrivals.POISSON, 5.0, inflight=20)),
     ],
@@ -62,6 +63,8 @@ def test_rate_is_a_factor_of_random_arrivals_too(read, small):
             ['rate: "1/h": no message is collected in 300 s; raise one of them'],
         ),
         ("{arrivals: window}", ['arrivals: "window": needs the key inflight beside it, such as inflight: 1']),
+        ("{arrivals: saturate, window: aoto}", ['window: "aoto": unknown window, beside whole numbers; did you mean']),
+        ("{inflight: auto}", ['inflight: "auto": must be a whole number, without a unit']),
         ("{inflight: 65536}", ['inflight: "65536": must be from 1 to 65535']),
         ("{arrivals: search}", ['arrivals: "search": this kind of arrivals is not available yet; this version has ']),
         ("{arrivals: replay}", ['arrivals: "replay": this kind of arrivals is not available yet; this version has ']),
@@ -88,3 +91,10 @@ def test_inflight_at_qos_0_is_refused_where_the_qos_is(problems, small):
 
     assert 'scenario.variables.qos[1]: "0": inflight needs QoS 1 or 2' in str(varied)
     assert "scenario.variables.inflight: needs QoS 1 or 2, and the study's is 0" in str(default)
+
+
+def test_window_levels_may_hold_auto_beside_numbers(read, small):
+    study = read(with_schedule(small, "{arrivals: saturate}", variables="    window: [auto, 100]\n"))
+
+    assert Factor("window", ("auto", 100)) in study.scenario.variables
+    assert read(study_yaml(study)) == study

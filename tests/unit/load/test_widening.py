@@ -1,0 +1,84 @@
+"""The controller alone: an injected clock and brokers that are a formula of the window."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brokerlab.load.spec import Progress
+from brokerlab.load.widening import FIRST, MOST, STEP_NS, Widening
+from brokerlab.load.window import Window
+
+pytestmark = pytest.mark.unit
+
+LOOK_NS = 1_000_000
+
+
+def drive(rate_of, *, seconds=3.0):
+    """Lets a broker deliver `rate_of(window)` messages a second, looking every millisecond."""
+    widening, delivered = Widening(), 0.0
+    for now in range(0, int(seconds * 1e9), LOOK_NS):
+        delivered += rate_of(widening.look(now, int(delivered))) * LOOK_NS / 1e9
+    return widening
+
+
+def test_window_stops_where_the_broker_delivers_no_more():
+    widening = drive(lambda window: 10_000 * min(window, 200))
+
+    assert [window for window, _ in widening.steps] == [32, 64, 128, 256, 512, 1024]
+    assert widening.size == 256
+    assert widening.steps[0][1] == pytest.approx(320_000, rel=0.01)
+    assert widening.steps[-1][1] == pytest.approx(2_000_000, rel=0.01)
+    assert widening.settled_ns == 6 * STEP_NS
+
+
+def test_one_slow_interval_does_not_stop_it():
+    widening = drive(lambda window: 1_000 if window == 64 else 10_000 * min(window, 128))
+
+    assert widening.size == 128
+
+
+def test_broker_that_a_wider_window_slows_down_gets_the_best_one():
+    assert drive(lambda window: 100_000 / window).size == FIRST
+
+
+def test_window_never_passes_the_identifiers_of_mqtt():
+    widening = drive(lambda window: 1_000 * window)
+
+    assert (widening.size, widening.settled_ns is None) == (MOST, False)
+
+
+def test_broker_that_delivers_nothing_keeps_the_first_window():
+    widening = drive(lambda _: 0)
+
+    assert widening.size == FIRST
+    assert all(rate == 0 for _, rate in widening.steps)
+
+
+def test_run_that_ends_before_it_settled_says_so():
+    widening = drive(lambda window: 10_000 * window, seconds=0.25)
+
+    assert widening.settled_ns is None
+    assert len(widening.steps) == 2
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.floats(1_000, 1e6), st.integers(1, 10_000))
+def test_window_reached_brings_nearly_the_highest_rate(per_place, most_useful):
+    widening = drive(lambda window: per_place * min(window, most_useful), seconds=1.5)
+
+    assert widening.settled_ns is not None
+    assert widening.size <= max(FIRST, 2 * most_useful)
+
+
+def test_room_follows_the_widening():
+    counts = [0, 0]
+    window = Window(Widening(), fan_out=1.0, counts=counts, progress=Progress((0,), (1,)))
+    assert window.room(0) == FIRST
+
+    counts[:] = [1000, 1000]
+    for now in range(0, 2 * STEP_NS, LOOK_NS):
+        counts[0] += 10
+        counts[1] += 10
+        window.room(now)
+
+    assert window.room(2 * STEP_NS) == window.size > FIRST
