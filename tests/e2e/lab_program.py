@@ -23,7 +23,9 @@ scenario:
     schedule: {{rate: 50/s}}
   variables: {{broker: [{names}], qos: [{qos}]}}
 deploy: {{repetitions: {repetitions}, seed: 3, phases: {{warmup: 200 ms, measure: {measure}, drain: 2 s}}}}
-analysis: {{guards: {{generator_cpu: 100 %, schedule_lag_p99: 10 s}}}}
+analysis:
+  guards:
+    {{generator_cpu: 100 %, subscriber_cpu: 100 %, schedule_lag_p99: 10 s, receive_lag_p99: 10 s, steal: 100 %}}
 """
 # The guards are wide open: a test machine may be as busy as it likes, and the guards have tests of their own.
 

@@ -16,17 +16,20 @@ from brokerlab.brokers.port import free_port
 from brokerlab.brokers.process import BrokerProcess
 from brokerlab.brokers.registry import driver
 from brokerlab.errors import RunError
+from brokerlab.lab.calibration import calibration_section
 from brokerlab.lab.clients import SUBSCRIBERS, Clients, clients_of, worker_specs
+from brokerlab.lab.cores import pin
 from brokerlab.lab.counting import CounterWatch
+from brokerlab.lab.guards import machine_reasons, meter_reasons
 from brokerlab.lab.machine import machine_facts, versions
 from brokerlab.lab.proof import prove_ready
 from brokerlab.lab.sampling import Sampler
+from brokerlab.lab.surroundings import Lookout, summarize
 from brokerlab.lab.verdict import (
     COLLAPSED,
     Meter,
     Verdict,
     collapse_reasons,
-    guard_reasons,
     judge,
     read_meter,
     window_section,
@@ -77,6 +80,7 @@ def _describe(manifest: Manifest, run: PlannedRun, study: Study) -> None:
     manifest.add("guards", asdict(study.analysis.guards))
     manifest.add("machine", machine_facts())
     manifest.add("versions", versions())
+    manifest.add("calibration", calibration_section())
     manifest.add("clock", {"name": "CLOCK_MONOTONIC", "mono_ns": time.monotonic_ns(), "wall_ns": time.time_ns()})
 
 
@@ -105,7 +109,9 @@ class _Walk:
         watch = stack.enter_context(CounterWatch(counters, host=node.host, port=node.port, run=self._directory))
         specs = worker_specs(self._run, self._clients, host=node.host, port=node.port, folder=self._directory.path)
         self._crew = stack.enter_context(Crew(specs))
+        self._pinned = pin(self._pids())
         self._sampler = stack.enter_context(Sampler(self._pids, self._directory))
+        self._lookout = stack.enter_context(Lookout(node.port))
         granted = self._connect()
         publications = self._publish()
         counted = self._compare_counters(watch, counters, publications)
@@ -131,7 +137,8 @@ class _Walk:
         measure_ns = start_ns + int(times.warmup_s * 1e9)
         end_ns = measure_ns + int(times.measure_s * 1e9)
         drain_ns = end_ns + int(times.drain_s * 1e9)
-        self._crew.go(Go(start_ns, measure_ns, end_ns))
+        self._order = Go(start_ns, measure_ns, end_ns)
+        self._crew.go(self._order)
         self._wait_until(start_ns)
         self._sampler.mark(start_ns)
         self._timed_phase("warmup", start_ns, measure_ns)
@@ -227,7 +234,11 @@ class _Walk:
         meter = read_meter(stopped)
         self._manifest.add("meter", self._meter_section(meter, stopped))
         self._process.require_alive("the end of the run")
-        guards = guard_reasons(meter, self._study.analysis.guards)
+        order, limits = self._order, self._study.analysis.guards
+        around = summarize(self._lookout.readings, measure_ns=order.measure_ns, end_ns=order.end_ns)
+        self._manifest.add("surroundings", asdict(around))
+        guards = meter_reasons(meter, limits)
+        guards += machine_reasons(around, limits, payload_bytes=self._run.cell.workload.payload_bytes)
         return judge(collapse_reasons(stopped, granted), guards + counted)
 
     def _meter_section(self, meter: Meter, stopped: dict[str, Stopped]) -> dict[str, object]:
@@ -249,7 +260,13 @@ class _Walk:
             "unsent": meter.unsent,
             "retransmissions": meter.retransmissions,
             "written_off": meter.written_off,
-            "shares_cores_with_broker": True,  # nothing is pinned: every process may run on every core
+            "receive_lag_ms": {
+                "p50": meter.receive_lag_p50_ms,
+                "p99": meter.receive_lag_p99_ms,
+                "max": meter.receive_lag_max_ms,
+            },
+            "shares_cores_with_broker": self._pinned is None,  # then every process may run on every core
+            "cores": self._pinned,
         }
 
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from brokerlab.load.spec import Stopped
 from brokerlab.stats.histogram import histogram_quantile
-from brokerlab.study.values import Guards
 
 VALID, INVALID, COLLAPSED = "valid", "invalid", "collapsed"
 _REFUSED = 0x80
+Buckets = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,15 @@ class Meter:
     waited: int  # for the window in flight, which is the broker's time
     retransmissions: int
     written_off: int
+    receive_lag_p50_ms: float | None = None
+    receive_lag_p99_ms: float | None = None
+    receive_lag_max_ms: float | None = None
 
 
 def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
     """Merges what the workers of a run said; lag is null when nothing was sent in the measure phase."""
-    p50_ms, p99_ms, max_ms = _lag_ms(list(stopped.values()))
+    p50_ms, p99_ms, max_ms = _lag_ms([(each.lag_buckets, each.lag_max_ns) for each in stopped.values()])
+    received = _lag_ms([(each.receive_lag_buckets, each.receive_lag_max_ns) for each in stopped.values()])
     return Meter(
         cpu_percent={node: 100 * each.cpu_ns / each.wall_ns for node, each in stopped.items() if each.wall_ns},
         lag_p50_ms=p50_ms,
@@ -51,6 +55,9 @@ def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
         waited=sum(each.waited for each in stopped.values()),
         retransmissions=sum(each.retransmissions for each in stopped.values()),
         written_off=sum(each.written_off for each in stopped.values()),
+        receive_lag_p50_ms=received[0],
+        receive_lag_p99_ms=received[1],
+        receive_lag_max_ms=received[2],
     )
 
 
@@ -67,16 +74,16 @@ def window_section(workers: Iterable[Stopped]) -> dict[str, object]:
     }
 
 
-def _lag_ms(workers: Sequence[Stopped]) -> tuple[float | None, float | None, float | None]:
-    """Median, p99 and maximum of the schedule lag of all workers together."""
+def _lag_ms(workers: Sequence[tuple[Buckets, int]]) -> tuple[float | None, float | None, float | None]:
+    """Median, p99 and maximum of a lag of all workers together, each a histogram and its maximum."""
     merged = Counter[int]()
-    for each in workers:
-        merged.update(dict(each.lag_buckets))
+    for histogram, _ in workers:
+        merged.update(dict(histogram))
     if not merged:
         return None, None, None
     buckets = np.array(sorted(merged), dtype=np.int64)
     counts = np.array([merged[bucket] for bucket in buckets.tolist()], dtype=np.int64)
-    max_ns = max(each.lag_max_ns for each in workers)
+    max_ns = max(largest_ns for _, largest_ns in workers)
     p50, p99 = (
         histogram_quantile(buckets, counts, quantile=quantile, min_ns=0, max_ns=max_ns) for quantile in (0.5, 0.99)
     )
@@ -91,23 +98,6 @@ def collapse_reasons(stopped: Mapping[str, Stopped], granted_qos: Mapping[int, i
         reasons.append(f"the broker ended {len(closed)} connections; the first: {closed[0]}")
     if refused := [number for number, qos in granted_qos.items() if qos == _REFUSED]:
         reasons.append(f"the broker refused the subscriptions of {len(refused)} subscribers")
-    return reasons
-
-
-def guard_reasons(meter: Meter, guards: Guards) -> list[str]:
-    """Why the generator may have been the limit (S-05)."""
-    reasons = [
-        f"generator CPU of {node}: {percent:.0f} % is above {guards.generator_cpu_percent:g} %"
-        for node, percent in meter.cpu_percent.items()
-        if percent > guards.generator_cpu_percent
-    ]
-    if meter.lag_p99_ms is not None and meter.lag_p99_ms > guards.schedule_lag_p99_ms:
-        reasons.append(
-            f"schedule lag p99: {meter.lag_p99_ms:.2f} ms is above {guards.schedule_lag_p99_ms:g} ms, "
-            "messages left later than they were due"
-        )
-    if meter.unsent:
-        reasons.append(f"{meter.unsent} messages that were due were not handed over before the end of drain")
     return reasons
 
 

@@ -115,6 +115,8 @@ class Stopped:
     retransmissions: int = 0  # QoS 2 messages that came again before they were released
     waited: int = 0  # of the measure phase: due while as many were in flight as may be, and sent when there was room
     written_off: int = 0  # outstanding messages that the window stopped waiting for
+    receive_lag_buckets: tuple[tuple[int, int], ...] = ()  # subscribers: read less arrived, per read, measure phase
+    receive_lag_max_ns: int = 0
     window: int | None = None  # of a saturating publisher: the size at the end
     window_steps: tuple[tuple[int, float], ...] = ()  # the sizes that were tried, and deliveries a second at each
     window_settled_ns: int | None = None  # after the first message; null if the size was fixed, or never settled

@@ -10,6 +10,7 @@ import numpy as np
 
 from brokerlab.load import arrival, connection, wire
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.lag import Lag
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import LEVELS
 from brokerlab.load.role import GATHER_S, Connections, Say
@@ -56,6 +57,7 @@ class Subscribing:
         self._keep_alive_s = connection.KEEP_ALIVE_S
         self._retransmissions = 0
         self._cpu_ns = self._wall_ns = 0
+        self._order, self._lag = Go(0, 0, 0), Lag()
         self.gather_s = 0.0
         if spec.schedule.arrivals is Arrivals.SATURATE:
             # Above QoS 0 shorter: a broker with a small window of messages in flight waits for our acknowledgements.
@@ -83,7 +85,8 @@ class Subscribing:
             self._connections.add(client, sock, keep_alive_s=self._keep_alive_s)
         return Subscribed(tuple(granted))
 
-    def go(self, _order: Go) -> None:
+    def go(self, order: Go) -> None:
+        self._order = order
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
 
     def drain(self, order: Drain) -> None:
@@ -102,6 +105,8 @@ class Subscribing:
             wall_ns=max(0, self._wall_ns),
             closed_by_broker=tuple(self._connections.closed_by_broker),
             retransmissions=self._retransmissions,
+            receive_lag_buckets=self._lag.buckets(),
+            receive_lag_max_ns=self._lag.max_ns,
         )
 
     # -- what the loop calls --------------------------------------------------------------------------------------
@@ -140,6 +145,8 @@ class Subscribing:
         got, arrived_ns = arrival.read_stamped(subscriber.socket, memoryview(self._buffer)[length:])
         if not got:
             raise ConnectionResetError("the broker closed the connection")
+        if self._order.measure_ns <= arrived_ns < self._order.end_ns:
+            self._lag.note(now_ns() - arrived_ns)
         length += got
         before = self._rows.total
         at = self._walk(subscriber, length, arrived_ns)

@@ -8,12 +8,14 @@ Sections, in the order in which they are written:
     guards      the limits beyond which the run is invalid
     machine     cores, memory, kernel, Python, host's load before the run
     versions    brokerlab and the libraries that touch the numbers
+    calibration {"value": the meter against the null broker (brokerlab calibrate) or null, "reason": why null}
     broker      name, driver, version, preset, command, address
     clock       name of the clock, and one reading of it beside the wall clock
     proof       what readiness was proved with: {"publications": n, "seconds": s}
     clients     publishers [{publisher, topic}], subscribers [{subscriber, filter, granted_qos}]
     phases      [{name, start_ns, end_ns}]
-    meter       what the generator says of itself: workers, schedule lag, window
+    meter       what the generator says of itself: workers, schedule and receive lag, window, cores
+    surroundings  what the machine did: swap, CPU steal, clock step, socket backlog
     verdict     {"value": valid | invalid | collapsed, "reasons": [...]}; always last
 
 A run whose manifest has no verdict was cut off.

@@ -197,9 +197,26 @@ class DeployPart(Part):
 class GuardsPart(Part):
     generator_cpu: Annotated[float, PlainValidator(readers.read_share_percent)] = _ANALYSIS.guards.generator_cpu_percent
     schedule_lag_p99: Annotated[float, PlainValidator(readers.read_lag_ms)] = _ANALYSIS.guards.schedule_lag_p99_ms
+    subscriber_cpu: Annotated[float, PlainValidator(readers.read_share_percent)] = (
+        _ANALYSIS.guards.subscriber_cpu_percent
+    )
+    receive_lag_p99: Annotated[float, PlainValidator(readers.read_lag_ms)] = _ANALYSIS.guards.receive_lag_p99_ms
+    steal: Annotated[float, PlainValidator(readers.read_share_percent)] = _ANALYSIS.guards.steal_percent
+    swap_growth: Annotated[int, PlainValidator(readers.read_guard_bytes)] = _ANALYSIS.guards.swap_growth_bytes
+    clock_step: Annotated[float, PlainValidator(readers.read_lag_ms)] = _ANALYSIS.guards.clock_step_ms
+    socket_backlog: Annotated[int, PlainValidator(readers.read_guard_bytes)] = _ANALYSIS.guards.socket_backlog_bytes
 
     def value(self) -> v.Guards:
-        return v.Guards(generator_cpu_percent=self.generator_cpu, schedule_lag_p99_ms=self.schedule_lag_p99)
+        return v.Guards(
+            generator_cpu_percent=self.generator_cpu,
+            schedule_lag_p99_ms=self.schedule_lag_p99,
+            subscriber_cpu_percent=self.subscriber_cpu,
+            receive_lag_p99_ms=self.receive_lag_p99,
+            steal_percent=self.steal,
+            swap_growth_bytes=self.swap_growth,
+            clock_step_ms=self.clock_step,
+            socket_backlog_bytes=self.socket_backlog,
+        )
 
 
 class AnalysisPart(Part):

@@ -138,5 +138,10 @@ def read_lag_ms(written: object) -> float:
     return lag_ms
 
 
+def read_guard_bytes(written: object) -> int:
+    """A limit in bytes; 0 allows nothing. Negative sizes are refused by the quantity."""
+    return quantity.read_bytes(written)
+
+
 def refuse_published(_written: object) -> NoReturn:
     raise RuleError("published tables are not available yet: write []")

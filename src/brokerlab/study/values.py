@@ -156,10 +156,16 @@ class Deploy:
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """A run beyond one of these is invalid: the generator was the limit (S-05)."""
+    """A run beyond one of these is invalid: the generator or its machine was the limit (S-05)."""
 
-    generator_cpu_percent: float = 70.0
+    generator_cpu_percent: float = 70.0  # of one core, of a publishing worker
     schedule_lag_p99_ms: float = 5.0
+    subscriber_cpu_percent: float = 80.0
+    receive_lag_p99_ms: float = 20.0  # arrived bytes waited so long until they were read
+    steal_percent: float = 5.0  # of all cores, taken by other machines on the host
+    swap_growth_bytes: int = 1 << 20
+    clock_step_ms: float = 1.0
+    socket_backlog_bytes: int = 128 << 10  # unread, on average, beside two messages
 
 
 @dataclass(frozen=True, slots=True)

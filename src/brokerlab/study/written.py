@@ -100,6 +100,12 @@ def _analysis(analysis: Analysis) -> dict[str, Any]:
     guards = {
         "generator_cpu": quantity.percent_text(analysis.guards.generator_cpu_percent),
         "schedule_lag_p99": quantity.milliseconds_text(analysis.guards.schedule_lag_p99_ms),
+        "subscriber_cpu": quantity.percent_text(analysis.guards.subscriber_cpu_percent),
+        "receive_lag_p99": quantity.milliseconds_text(analysis.guards.receive_lag_p99_ms),
+        "steal": quantity.percent_text(analysis.guards.steal_percent),
+        "swap_growth": quantity.bytes_text(analysis.guards.swap_growth_bytes),
+        "clock_step": quantity.milliseconds_text(analysis.guards.clock_step_ms),
+        "socket_backlog": quantity.bytes_text(analysis.guards.socket_backlog_bytes),
     }
     return {"confidence": quantity.percent_text(analysis.confidence_percent), "guards": _on_one_line(guards)}
 

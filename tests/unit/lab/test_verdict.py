@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from brokerlab.lab.verdict import COLLAPSED, INVALID, VALID, collapse_reasons, guard_reasons, judge, read_meter
+from brokerlab.lab.guards import meter_reasons
+from brokerlab.lab.verdict import COLLAPSED, INVALID, VALID, collapse_reasons, judge, read_meter
 from brokerlab.load.spec import Stopped
 from brokerlab.stats.histogram import bucket_index
 from brokerlab.study.values import Guards
@@ -21,15 +22,31 @@ def lag(*lags_ns):
 def test_an_idle_generator_on_time_breaks_no_guard():
     meter = read_meter({"publishers/0": stopped(**lag(*[100_000] * 99, 900_000))})
 
-    assert guard_reasons(meter, Guards()) == []
+    assert meter_reasons(meter, Guards()) == []
     assert meter.cpu_percent == {"publishers/0": 20.0}
     assert meter.lag_max_ms == 0.9
 
 
 def test_a_busy_worker_is_named_with_its_share():
-    meter = read_meter({"publishers/0": stopped(), "subscribers/0": stopped(cpu_ns=710_000_000)})
+    meter = read_meter({"publishers/0": stopped(cpu_ns=710_000_000), "subscribers/0": stopped(cpu_ns=790_000_000)})
 
-    assert guard_reasons(meter, Guards()) == ["generator CPU of subscribers/0: 71 % is above 70 %"]
+    assert meter_reasons(meter, Guards()) == ["generator CPU of publishers/0: 71 % is above 70 %"]
+
+
+def test_subscribers_have_a_limit_of_their_own():
+    meter = read_meter({"subscribers/0": stopped(cpu_ns=810_000_000)})
+
+    assert meter_reasons(meter, Guards()) == ["generator CPU of subscribers/0: 81 % is above 80 %"]
+
+
+def test_bytes_that_waited_for_the_subscriber_make_a_run_invalid():
+    waited = {name.replace("lag", "receive_lag"): value for name, value in lag(*[30_000_000] * 10).items()}
+    meter = read_meter({"publishers/0": stopped(**lag(1_000)), "subscribers/0": stopped(**waited)})
+
+    assert meter.receive_lag_max_ms == 30
+    (reason,) = meter_reasons(meter, Guards())
+    assert reason.startswith("receive lag p99: ")
+    assert "is above 20 ms" in reason
 
 
 def test_lag_of_two_workers_is_merged_before_its_quantile_is_taken():
@@ -37,13 +54,13 @@ def test_lag_of_two_workers_is_merged_before_its_quantile_is_taken():
     meter = read_meter({"publishers/0": late, "publishers/1": punctual})
 
     assert meter.lag_p99_ms == pytest.approx(9, rel=0.01)
-    assert "schedule lag p99" in guard_reasons(meter, Guards())[0]
+    assert "schedule lag p99" in meter_reasons(meter, Guards())[0]
 
 
 def test_messages_that_were_never_handed_over_make_a_run_invalid():
     meter = read_meter({"publishers/0": stopped(unsent=3)})
 
-    assert guard_reasons(meter, Guards()) == ["3 messages that were due were not handed over before the end of drain"]
+    assert meter_reasons(meter, Guards()) == ["3 messages that were due were not handed over before the end of drain"]
 
 
 def test_closed_connections_and_refused_subscriptions_are_a_collapse():

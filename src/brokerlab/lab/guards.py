@@ -1,0 +1,54 @@
+"""Why the meter or its machine may have been the limit (S-05): pure functions from what was measured to reasons."""
+
+from brokerlab.lab.surroundings import Surroundings
+from brokerlab.lab.verdict import Meter
+from brokerlab.study.values import Guards
+
+
+def meter_reasons(meter: Meter, guards: Guards) -> list[str]:
+    """Guards over what the generator says of itself."""
+    reasons = []
+    for node, percent in meter.cpu_percent.items():
+        limit = guards.subscriber_cpu_percent if node.startswith("subscribers") else guards.generator_cpu_percent
+        if percent > limit:
+            reasons.append(f"generator CPU of {node}: {percent:.0f} % is above {limit:g} %")
+    if meter.lag_p99_ms is not None and meter.lag_p99_ms > guards.schedule_lag_p99_ms:
+        reasons.append(
+            f"schedule lag p99: {meter.lag_p99_ms:.2f} ms is above {guards.schedule_lag_p99_ms:g} ms, "
+            "messages left later than they were due"
+        )
+    if meter.receive_lag_p99_ms is not None and meter.receive_lag_p99_ms > guards.receive_lag_p99_ms:
+        reasons.append(
+            f"receive lag p99: {meter.receive_lag_p99_ms:.2f} ms is above {guards.receive_lag_p99_ms:g} ms, "
+            "arrived bytes waited for the subscriber"
+        )
+    if meter.unsent:
+        reasons.append(f"{meter.unsent} messages that were due were not handed over before the end of drain")
+    return reasons
+
+
+def machine_reasons(around: Surroundings, guards: Guards, *, payload_bytes: int) -> list[str]:
+    """Guards over what the machine did; what could not be measured breaks none.
+
+    A socket may always hold two messages: one that is read and one that comes.
+    """
+    reasons = []
+    if around.swap_growth_bytes is not None and around.swap_growth_bytes > guards.swap_growth_bytes:
+        reasons.append(f"swap in use grew by {around.swap_growth_bytes} bytes, more than {guards.swap_growth_bytes}")
+    if around.steal_percent is not None and around.steal_percent > guards.steal_percent:
+        reasons.append(
+            f"CPU steal: {around.steal_percent:.1f} % of the measure phase is above {guards.steal_percent:g} %, "
+            "other machines on the host took the cores"
+        )
+    if around.clock_step_ms is not None and around.clock_step_ms > guards.clock_step_ms:
+        reasons.append(
+            f"the wall clock stepped by {around.clock_step_ms:.2f} ms, more than {guards.clock_step_ms:g} ms: "
+            "arrival stamps cannot be trusted"
+        )
+    most_bytes = guards.socket_backlog_bytes + 2 * payload_bytes
+    if around.socket_backlog_bytes is not None and around.socket_backlog_bytes > most_bytes:
+        reasons.append(
+            f"socket backlog: {around.socket_backlog_bytes:.0f} bytes waited unread on average, "
+            f"more than {most_bytes}: the subscriber did not keep up"
+        )
+    return reasons
