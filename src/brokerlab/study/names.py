@@ -1,7 +1,7 @@
 """The names that a study may use beside its own, and those that the design has and this version has not."""
 
-METRICS = ("latency", "delivery", "throughput", "resources", "counters")
-METRICS_LATER = ("traffic", "timeline", "jitter", "sessions", "network", "faults", "quality")
+METRICS = ("latency", "delivery", "throughput", "timeline", "jitter", "sessions", "resources", "counters")
+METRICS_LATER = ("traffic", "network", "faults", "quality")
 
 # The metrics of the cells table, by which brokers can be ranked.
 RANKS = (
@@ -15,6 +15,8 @@ RANKS = (
     "delivery.duplicated",
     "throughput.published_per_s",
     "throughput.delivered_per_s",
+    "jitter.interarrival_sd",
+    "jitter.rfc3550",
     "resources.broker_cpu_percent",
     "resources.broker_rss_max_mib",
     "resources.cpu_us_per_delivery",
