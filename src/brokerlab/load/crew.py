@@ -161,7 +161,7 @@ class Crew:
             node = talking[pipe]  # type: ignore[index] # wait() gives back what it was given
             try:
                 said = self._pipes[node].recv()
-            except EOFError as problem:
+            except (EOFError, ConnectionResetError) as problem:  # its end is closed, or closed on what we said
                 raise RunError(f"worker {node} died (exit code {self._processes[node].exitcode})") from problem
             if isinstance(said, Failed):
                 if said.is_ours:
