@@ -44,6 +44,8 @@ class Results:
     unreadable: tuple[str, ...]  # why a manifest could not be read
     planned: frozenset[str]  # run ids of plan.json
     left_out: tuple[str, ...]  # optional brokers that the plan found missing
+    jitter: tuple[Row, ...] = ()  # this and the next: nothing in tables of pipeline version 1
+    sessions: tuple[Row, ...] = ()
 
     @property
     def valid_runs(self) -> frozenset[str]:
@@ -70,12 +72,18 @@ def read_results(results: StudyDirectory) -> Results:
         unreadable=unreadable,
         planned=frozenset(run["id"] for run in plan.get("runs", [])),
         left_out=tuple(plan.get("left_out", [])),
+        jitter=_rows_if_made(results, "jitter"),
+        sessions=_rows_if_made(results, "sessions"),
     )
 
 
 def _rows(results: StudyDirectory, name: str) -> list[Row]:
     rows: list[Row] = read_table(results, name).to_pylist(maps_as_pydicts="strict")
     return rows
+
+
+def _rows_if_made(results: StudyDirectory, name: str) -> tuple[Row, ...]:
+    return tuple(_rows(results, name)) if results.table(name).is_dir() else ()
 
 
 def _manifests(results: StudyDirectory) -> tuple[dict[str, Json], tuple[str, ...]]:
