@@ -1,7 +1,7 @@
 """Which runs count and why the others do not; and what the meter says of itself."""
 
 from brokerlab.report.cells import CellResult, Group, level_value, varying_factors
-from brokerlab.report.numbers import NOT_KNOWN, brief, count, known, plural, significant
+from brokerlab.report.numbers import NOT_KNOWN, brief, count, known, listed, plural, significant
 from brokerlab.report.overview import factor_columns
 from brokerlab.report.results import Results, Row
 from brokerlab.report.table import Entry, Table, number, text
@@ -39,15 +39,24 @@ def _run(row: Row, has_reasons: bool) -> tuple[Entry, ...]:
     )
 
 
+_GUARDS = {
+    "generator_cpu_percent": "a publishing process used more than {} % of a core",
+    "subscriber_cpu_percent": "a subscribing one more than {} %",
+    "schedule_lag_p99_ms": "messages left more than {} ms late (p99)",
+    "receive_lag_p99_ms": "arrived bytes waited more than {} ms to be read (p99)",
+    "steal_percent": "the host took more than {} % of the cores away",
+    "clock_step_ms": "the wall clock stepped by more than {} ms",
+}
+
+
 def guards_text(results: Results) -> str:
-    """The limits that made a run invalid, as the manifests state them."""
-    stated = [manifest["guards"] for manifest in results.manifests.values() if "guards" in manifest]
-    if not stated:
+    """The limits that made a run invalid, as the manifests state them; those of an older version say fewer."""
+    stated = next((manifest["guards"] for manifest in results.manifests.values() if "guards" in manifest), None)
+    if stated is None:
         return ""
-    cpu = brief(stated[0].get("generator_cpu_percent"))
-    lag = brief(stated[0].get("schedule_lag_p99_ms"))
-    limits = f"used more than {cpu} % of a core, or sent more than {lag} ms late (p99)"
-    return f"A run is invalid when a process of the generator {limits}: then the meter was the limit, not the broker."
+    limits = [rule.format(brief(stated[name])) for name, rule in _GUARDS.items() if name in stated]
+    others = ", or when swap grew or sockets filled up" if "swap_growth_bytes" in stated else ""
+    return f"A run is invalid when {listed(limits, last='or')}{others}: then the meter was the limit, not the broker."
 
 
 def meter(results: Results, compared: list[Group]) -> Table:

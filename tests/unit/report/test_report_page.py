@@ -82,6 +82,12 @@ def test_report_shows_the_invalid_run_apart_with_its_reason(typical):
     assert apart.count("<tr>") == 2
 
 
+def test_report_names_the_limits_that_the_manifests_state(typical):
+    said = " ".join(Page(typical).said)
+
+    assert "a publishing process used more than 70 % of a core or messages left more than 5 ms late (p99)" in said
+
+
 def test_report_shows_the_broken_contract(typical):
     page = Page(typical)
 
