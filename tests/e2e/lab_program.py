@@ -49,6 +49,11 @@ def brokerlab(*words: object, folder: Path, timeout_s: float = 240) -> "subproce
     return subprocess.run(command(*words), cwd=folder, capture_output=True, text=True, timeout=timeout_s, check=False)
 
 
+def hear_ctrl_c() -> None:
+    """A shell's background job, as a test run may be, ignores SIGINT and its children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Started:
     """A `brokerlab run` in the background, in a session of its own, and every process that it ever had."""
 
@@ -56,7 +61,13 @@ class Started:
         self.log = folder / "started.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                command(*words), cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+                command(*words),
+                cwd=folder,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                preexec_fn=hear_ctrl_c,  # noqa: PLW1509 - one call that is safe between fork and exec
             )
 
     def wait_for(self, what: str, condition, *, timeout_s: float = 60) -> None:
