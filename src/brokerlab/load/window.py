@@ -2,7 +2,7 @@
 
 Outstanding is what was published less what was delivered, over all workers of the run.
 Filling sockets until they block is slower on real brokers and measures the depth of its own queue:
-../docs/design/0002 has the figures.
+docs/design/0004 has the figures.
 """
 
 from collections.abc import MutableSequence

@@ -1,7 +1,7 @@
 """MQTT on the wire, many packets at a time: compiled walks between socket buffers and NumPy columns.
 
 No MQTT library is fast enough to stay out of its own measurement: they build and parse one Python object
-a packet (paho some 25 µs, ../docs/design/0002). Here one call builds or reads all packets of a buffer.
+a packet (paho some 25 µs, docs/design/0002). Here one call builds or reads all packets of a buffer.
 The walks are general (any mix of lengths, types and QoS), so there is one path and not two that must agree;
 load/packets.py, plain Python, is the reference that the tests hold them against.
 
