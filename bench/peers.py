@@ -30,7 +30,7 @@ from brokerlab.brokers.process import BrokerProcess
 from brokerlab.lab.proof import prove_ready
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Client, Go, WorkerSpec
-from brokerlab.study.values import Arrivals, Schedule
+from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
 
 HOST = "127.0.0.1"
 TOPIC = "bench/0"
@@ -80,12 +80,13 @@ def ours(port: int, qos: int, shape: tuple[int, int], folder: Path) -> Cost:
     """Our own workers, saturating through a window; rows are written as in any run."""
     publishers, subscribers = shape
     schedule = Schedule(Arrivals.SATURATE, window=WINDOWS[qos])
+    workload = Workload(publishers, subscribers, schedule=schedule, qos=Qos(qos))
     members = {
         "publishers/0": tuple(Client(number, f"bench-p{number}", TOPIC) for number in range(publishers)),
         "subscribers/0": tuple(Client(number, f"bench-s{number}", TOPIC) for number in range(subscribers)),
     }
     specs = [
-        WorkerSpec(node, index, HOST, port, clients, "3.1.1", qos, 64, schedule, publishers, subscribers, 1, folder)
+        WorkerSpec(node, index, HOST, port, clients, workload, subscribers, 1, folder)
         for index, (node, clients) in enumerate(members.items())
     ]
     with Crew(specs) as crew:

@@ -12,7 +12,7 @@ from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Client, Go, WorkerSpec
 from brokerlab.load.widening import MOST
 from brokerlab.record.directory import RunDirectory
-from brokerlab.study.values import Arrivals, Schedule
+from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
 
 pytestmark = pytest.mark.brokers
 
@@ -33,8 +33,8 @@ def run(schedule, port, folder, *, qos, seconds=0.6, may_lose=False):
     members = {"publishers/0": Client(0, "loop-p", TOPIC), "subscribers/0": Client(0, "loop-s", TOPIC)}
     specs = [
         WorkerSpec(
-            node=node, index=index, host="127.0.0.1", port=port, clients=(client,), protocol="3.1.1", qos=qos,
-            payload_bytes=64, schedule=schedule, publishers=1, fan_out=1.0, seed=1, run=folder,
+            node=node, index=index, host="127.0.0.1", port=port, clients=(client,),
+            workload=Workload(schedule=schedule, qos=Qos(qos)), fan_out=1.0, seed=1, run=folder,
         )
         for index, (node, client) in enumerate(members.items())
     ]  # fmt: skip

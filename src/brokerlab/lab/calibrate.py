@@ -38,7 +38,7 @@ from brokerlab.load.client import Client as PlainClient
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Client, Go, WorkerSpec
 from brokerlab.record.directory import RunDirectory
-from brokerlab.study.values import Arrivals, Schedule
+from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
 
 PAYLOAD_BYTES = 64
 MODERATE_PER_S = 1_000.0
@@ -189,11 +189,7 @@ def _spec(node: str, qos: int, broker: BrokerProcess, schedule: Schedule) -> Wor
         host=_HOST,
         port=broker.node.port,
         clients=(Client(0, "calibrate", "null/0"),),
-        protocol="3.1.1",
-        qos=qos,
-        payload_bytes=PAYLOAD_BYTES,
-        schedule=schedule,
-        publishers=1,
+        workload=Workload(payload_bytes=PAYLOAD_BYTES, schedule=schedule, qos=Qos(qos)),
         fan_out=1.0,
         seed=1,
         run=broker.folder.parent,

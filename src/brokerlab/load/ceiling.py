@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from brokerlab.errors import RunError
 from brokerlab.load import connection
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.messages import messages_of
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.rows import PublicationRows
 from brokerlab.load.spec import WorkerSpec
@@ -50,9 +51,8 @@ def send_ceiling(spec: WorkerSpec, *, seconds: float) -> Ceiling:
     publisher = Publisher(
         client,
         session.socket,
-        qos=spec.qos,
-        payload_bytes=spec.payload_bytes,
-        seed=spec.seed,
+        messages_of(client, spec.workload, seed=spec.seed, level=session.level),
+        qos=spec.workload.qos,
         rows=_NoRows(),
         level=session.level,
         receive_maximum=session.receive_maximum,

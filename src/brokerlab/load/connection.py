@@ -74,7 +74,7 @@ class Session:
 
 def connect(client: Client, spec: WorkerSpec, *, timeout_s: float, log: SessionLog) -> Session:
     """A connection with an accepted CONNECT and a clean session; its socket blocks until it is made ready."""
-    level = LEVELS[spec.protocol]
+    level = LEVELS[spec.workload.protocol]
     began = now_ns()
     try:
         sock = socket.create_connection((spec.host, spec.port), timeout=timeout_s)
@@ -87,7 +87,7 @@ def connect(client: Client, spec: WorkerSpec, *, timeout_s: float, log: SessionL
         # connection, as a clean session does before.
         answer = _ask(sock, Connect(client.name, keep_alive_s=KEEP_ALIVE_S), client, level=level)
         log.add(client, "connack", began_ns=began, code=getattr(answer, "return_code", None))
-        return _session(client, sock, answer, level=level, qos=spec.qos, log=log)
+        return _session(client, sock, answer, level=level, qos=spec.workload.qos, log=log)
     except BaseException:
         sock.close()
         raise

@@ -10,7 +10,6 @@ A message that is due while as many are in flight as may be is released by the a
 others by their intended time. From the release on it is the generator that is late, before it the broker is.
 """
 
-import random
 import socket
 from collections.abc import Iterator
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from brokerlab.load import connection, wire
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.messages import Block, Messages
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import PROTOCOL_LEVEL
 from brokerlab.load.rows import PublicationRows
@@ -36,25 +36,17 @@ class Publisher:
     """One client of a publishing worker."""
 
     def __init__(
-        self, client: Client, sock: socket.socket, *, qos: int, payload_bytes: int, seed: int, rows: PublicationRows,
+        self, client: Client, sock: socket.socket, messages: Messages, *, qos: int, rows: PublicationRows,
         level: int = PROTOCOL_LEVEL, receive_maximum: int = wire.PACKET_IDS,
     ) -> None:  # fmt: skip
-        # Filler that does not compress, the same for the same seed; nothing secret depends on it.
-        filler = random.Random(f"{seed}/{client.number}").randbytes(  # noqa: S311
-            max(0, payload_bytes - wire.IDENTITY_BYTES)
-        )
-        self._template, self._id_at, self._payload_at = wire.publish_template(
-            client.topic, payload_bytes=payload_bytes, qos=qos, retain=False, filler=filler,
-            properties=b"" if level == 5 else None,
-        )  # fmt: skip
         self.client, self.socket = client, sock
-        self._qos, self._rows, self._level = qos, rows, level
+        self._messages, self._qos, self._rows, self._level = messages, qos, rows, level
         self._most_in_flight = receive_maximum if qos else wire.PACKET_IDS
         self._outbox = Outbox(sock)
-        self.block = max(1, BLOCK_BYTES // self._template.size)
+        self.block = max(1, BLOCK_BYTES // messages.largest)
         self._times: Iterator[Longs] = iter(())
         self._due = _NOTHING
-        self._prepared: memoryview | None = None
+        self._prepared: Block | None = None
         self._prepared_ns = 0
         self._intended_ns, self._sent_ns, self._acked_ns = (np.zeros(_FIRST_RING, dtype=np.int64) for _ in range(3))
         self._released_ns = np.zeros(_FIRST_RING, dtype=np.int64)
@@ -89,7 +81,7 @@ class Publisher:
     def send_due(self, until_ns: int) -> None:
         """Hands over what is due; what the socket or the window of identifiers does not take waits."""
         if self._prepared is not None and self._prepared_ns <= until_ns:
-            self._outbox.put(self._prepared, stride=self._template.size)
+            self._outbox.put(self._prepared.data, stride=self._prepared.stride)
             self.following += 1
             self._prepared = None
             self.push()
@@ -107,11 +99,12 @@ class Publisher:
 
     def send(self, intended_ns: Longs) -> None:
         """Builds one message per intended time and hands them over as far as the socket takes them."""
-        self._outbox.put(self._built(intended_ns), stride=self._template.size)
+        block = self._built(intended_ns)
+        self._outbox.put(block.data, stride=block.stride)
         self.following += intended_ns.size
         self.push()
 
-    def _built(self, intended_ns: Longs) -> memoryview:
+    def _built(self, intended_ns: Longs) -> Block:
         """The next messages as bytes, with their places in the ring ready; they are not in flight yet."""
         count = intended_ns.size
         self._make_room(count)
@@ -120,11 +113,7 @@ class Publisher:
         self._released_ns[places] = np.maximum(intended_ns, self._room_since_ns)
         self._sent_ns[places] = 0
         self._acked_ns[places] = 0
-        out = np.empty(count * self._template.size, dtype=np.uint8)
-        wire.build_publishes(
-            self._template, self._id_at, self._payload_at, self.client.number, self.following, intended_ns, out
-        )
-        return memoryview(out.data)
+        return self._messages.build(self.following, intended_ns)
 
     # -- the socket -----------------------------------------------------------------------------------------------
 

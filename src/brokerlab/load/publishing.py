@@ -11,6 +11,7 @@ import numpy as np
 from brokerlab.load import connection
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.lag import Lag
+from brokerlab.load.messages import messages_of
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.role import GATHER_S, Connections, Say
 from brokerlab.load.rows import PublicationRows
@@ -47,7 +48,10 @@ class Publishing:
         self._counts = counts
         self._writer = PartWriter(RunDirectory(spec.run).raw("publications"), spec.node.replace("/", "-"), PUBLICATIONS)
         topics = {client.number: client.topic for client in spec.clients}
-        self._rows = PublicationRows(self._writer, topics=topics, qos=spec.qos, payload_bytes=spec.payload_bytes)
+        workload = spec.workload
+        self._rows = PublicationRows(
+            self._writer, topics=topics, qos=workload.qos, payload_bytes=workload.payload_bytes
+        )
         self._all: list[Publisher] = []
         self._open: dict[int, Publisher] = {}  # by file descriptor: those whose connection stands
         self._agenda: list[tuple[int, int]] = []  # a heap of (next due, file descriptor)
@@ -62,11 +66,11 @@ class Publishing:
         self._releases = np.empty(_BUFFER_BYTES, dtype=np.uint8)
         self._window: Window | None = None
         self.gather_s = 0.0
-        self._refills = spec.schedule.arrivals is Arrivals.WINDOW
-        self._is_closed = spec.schedule.arrivals in (Arrivals.WINDOW, Arrivals.SATURATE)
-        if spec.schedule.arrivals is Arrivals.SATURATE:
+        self._refills = spec.workload.schedule.arrivals is Arrivals.WINDOW
+        self._is_closed = spec.workload.schedule.arrivals in (Arrivals.WINDOW, Arrivals.SATURATE)
+        if spec.workload.schedule.arrivals is Arrivals.SATURATE:
             self.gather_s = GATHER_S
-            size = Widening() if isinstance(spec.schedule.window, str) else spec.schedule.window
+            size = Widening() if isinstance(spec.workload.schedule.window, str) else spec.workload.schedule.window
             self._window = Window(size, fan_out=spec.fan_out, counts=counts, progress=progress)
 
     # -- what the lab asks for ------------------------------------------------------------------------------------
@@ -76,12 +80,13 @@ class Publishing:
         for client in spec.clients:
             session = connection.connect(client, spec, timeout_s=order.timeout_s, log=self._log)
             sock = session.socket
-            most = min(session.receive_maximum, spec.schedule.inflight or session.receive_maximum)
+            most = min(session.receive_maximum, spec.workload.schedule.inflight or session.receive_maximum)
+            messages = messages_of(client, spec.workload, seed=spec.seed, level=session.level)
             publisher = Publisher(
-                client, sock, qos=spec.qos, payload_bytes=spec.payload_bytes, seed=spec.seed, rows=self._rows,
-                level=session.level, receive_maximum=most,
+                client, sock, messages, qos=spec.workload.qos, rows=self._rows, level=session.level,
+                receive_maximum=most,
             )  # fmt: skip
-            if spec.qos and most < _FEW_IN_FLIGHT:
+            if spec.workload.qos and most < _FEW_IN_FLIGHT:
                 self.gather_s = 0.0
             self._connections.add(client, sock, keep_alive_s=session.keep_alive_s)
             self._all.append(publisher)
@@ -96,8 +101,8 @@ class Publishing:
         spec = self._spec
         for fd, publisher in self._open.items():
             number = publisher.client.number
-            span = Span(order.start_ns, order.end_ns, order.measure_ns, number, spec.publishers, spec.seed)
-            publisher.follow(intended_ns(spec.schedule, span))
+            span = Span(order.start_ns, order.end_ns, order.measure_ns, number, spec.workload.publishers, spec.seed)
+            publisher.follow(intended_ns(spec.workload.schedule, span))
             self._enter(fd)
 
     def drain(self, _order: Drain) -> None:

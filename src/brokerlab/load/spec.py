@@ -15,7 +15,7 @@ The lab speaks to it in words, over a pipe:
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from brokerlab.study.values import Schedule
+from brokerlab.study.values import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,7 @@ class WorkerSpec:
     host: str
     port: int
     clients: tuple[Client, ...]
-    protocol: str  # as in the study: "3.1.1"
-    qos: int
-    payload_bytes: int
-    schedule: Schedule
-    publishers: int  # in the whole run
+    workload: Workload  # of the whole run
     fan_out: float  # expected deliveries per publication
     seed: int
     run: Path

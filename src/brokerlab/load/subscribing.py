@@ -53,15 +53,15 @@ class Subscribing:
         self._drain: Drain | None = None
         self._last_ns = 0
         self._is_settled = False
-        self._level = LEVELS[spec.protocol]
+        self._level = LEVELS[spec.workload.protocol]
         self._keep_alive_s = connection.KEEP_ALIVE_S
         self._retransmissions = 0
         self._cpu_ns = self._wall_ns = 0
         self._order, self._lag = Go(0, 0, 0), Lag()
         self.gather_s = 0.0
-        if spec.schedule.arrivals is Arrivals.SATURATE:
+        if spec.workload.schedule.arrivals is Arrivals.SATURATE:
             # Above QoS 0 shorter: a broker with a small window of messages in flight waits for our acknowledgements.
-            self.gather_s = GATHER_S if spec.qos == 0 else GATHER_S / 2
+            self.gather_s = GATHER_S if spec.workload.qos == 0 else GATHER_S / 2
         self._resize(_BUFFER_BYTES)
         self._acks = np.empty(_BUFFER_BYTES, dtype=np.uint8)
 
@@ -80,7 +80,7 @@ class Subscribing:
         granted = []
         for subscriber in self._open.values():
             client, sock = subscriber.client, subscriber.socket
-            code = connection.subscribe(client, sock, qos=self._spec.qos, log=self._log, level=self._level)
+            code = connection.subscribe(client, sock, qos=self._spec.workload.qos, log=self._log, level=self._level)
             granted.append((client.number, code))
             self._connections.add(client, sock, keep_alive_s=self._keep_alive_s)
         return Subscribed(tuple(granted))

@@ -14,8 +14,9 @@ from pydantic import ValidationError
 
 from brokerlab.study.document import Document, KeyPath, read_document
 from brokerlab.study.facts import DriverFacts
-from brokerlab.study.model import Part, StudyPart
+from brokerlab.study.model import StudyPart
 from brokerlab.study.nearest import listed, nearest
+from brokerlab.study.part import Part
 from brokerlab.study.problems import Problem, RuleError, StudyError
 from brokerlab.study.readers import FORMAT_VERSION
 from brokerlab.study.rules import check_rules

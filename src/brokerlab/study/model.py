@@ -6,10 +6,11 @@ the file at once is in rules.py. Defaults are those of values.py.
 
 from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, PlainValidator
+from pydantic import BeforeValidator, Field, JsonValue, PlainValidator
 
 from brokerlab.study import factors, names, readers, topics
 from brokerlab.study import values as v
+from brokerlab.study.part import Part
 
 _WORKLOAD = v.Workload()
 _DEPLOY = v.Deploy()
@@ -28,13 +29,6 @@ Text = Annotated[str, PlainValidator(readers.read_text)]
 Phase = Annotated[float, PlainValidator(readers.read_phase_s)]
 NeededPhase = Annotated[float, PlainValidator(readers.read_needed_phase_s)]
 RefusedLimit = Annotated[None, PlainValidator(readers.refuse_limit)]
-
-
-class Part(BaseModel):
-    """A mapping of the study file: known keys only, and no conversions behind the user's back."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-    later: ClassVar[tuple[str, ...]] = ()  # keys of the design that this version does not have
 
 
 class GoalsPart(Part):
@@ -228,7 +222,7 @@ class AnalysisPart(Part):
 
 
 class PresentPart(Part):
-    beside: list[Annotated[str, PlainValidator(readers.refuse_published)]] = []
+    beside: list[Annotated[str, PlainValidator(readers.refuse_published)]] = Field(default=[])
 
 
 class StudyPart(Part):

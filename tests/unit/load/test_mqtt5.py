@@ -10,13 +10,14 @@ import pytest
 
 from brokerlab.errors import RunError
 from brokerlab.load import connection
+from brokerlab.load.messages import messages_of
 from brokerlab.load.packets import ConnAck, Connect, Disconnect, PingResp, PubAck, Publish, PubRec
 from brokerlab.load.parser import Parser
 from brokerlab.load.properties import MAXIMUM_QOS, RECEIVE_MAXIMUM, SERVER_KEEP_ALIVE, USER_PROPERTY
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.rows import PublicationRows
 from brokerlab.load.spec import Client, WorkerSpec
-from brokerlab.study.values import Schedule
+from brokerlab.study.values import Qos, Workload
 
 pytestmark = pytest.mark.unit
 CLIENT = Client(0, "p0", "t/0")
@@ -46,9 +47,8 @@ def wires():
 
 def make(sock, *, qos, written, receive_maximum=65_535):
     rows = PublicationRows(written, topics={0: "t/0"}, qos=qos, payload_bytes=32)
-    publisher = Publisher(
-        CLIENT, sock, qos=qos, payload_bytes=32, seed=1, rows=rows, level=5, receive_maximum=receive_maximum
-    )
+    messages = messages_of(CLIENT, Workload(payload_bytes=32, qos=Qos(qos)), seed=1, level=5)
+    publisher = Publisher(CLIENT, sock, messages, qos=qos, rows=rows, level=5, receive_maximum=receive_maximum)
     return publisher, rows
 
 
@@ -124,8 +124,8 @@ def broker_that_answers(packet):
 
 def spec_of(port, tmp_path, *, qos=1):
     return WorkerSpec(
-        node="publishers/0", index=0, host="127.0.0.1", port=port, clients=(CLIENT,), protocol="5.0", qos=qos,
-        payload_bytes=32, schedule=Schedule(), publishers=1, fan_out=1.0, seed=1, run=tmp_path,
+        node="publishers/0", index=0, host="127.0.0.1", port=port, clients=(CLIENT,),
+        workload=Workload(payload_bytes=32, qos=Qos(qos), protocol="5.0"), fan_out=1.0, seed=1, run=tmp_path,
     )  # fmt: skip
 
 

@@ -5,11 +5,13 @@ import socket
 import numpy as np
 import pytest
 
+from brokerlab.load.messages import messages_of
 from brokerlab.load.outbox import Outbox
-from brokerlab.load.packets import PubAck, PubComp, PubRec, PubRel
+from brokerlab.load.packets import LEVELS, PubAck, PubComp, PubRec, PubRel
 from brokerlab.load.parser import Parser
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.spec import Client
+from brokerlab.study.values import Qos, Workload
 
 pytestmark = pytest.mark.unit
 
@@ -32,7 +34,9 @@ def wires():
 
 
 def make(sock, *, qos, rows=None, **limits):
-    return Publisher(Client(5, "p5", "t/5"), sock, qos=qos, payload_bytes=32, seed=1, rows=rows or Rows(), **limits)
+    client, workload = Client(5, "p5", "t/5"), Workload(payload_bytes=32, qos=Qos(qos))
+    messages = messages_of(client, workload, seed=1, level=LEVELS["3.1.1"])
+    return Publisher(client, sock, messages, qos=qos, rows=rows or Rows(), **limits)
 
 
 def answer(publisher, theirs, *packets):

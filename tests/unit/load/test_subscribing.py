@@ -14,7 +14,7 @@ from brokerlab.load.role import Connections
 from brokerlab.load.spec import Client, Connect, Progress, WorkerSpec
 from brokerlab.load.subscribing import Subscribing
 from brokerlab.record.directory import RunDirectory
-from brokerlab.study.values import Schedule
+from brokerlab.study.values import Qos, Schedule, Workload
 
 pytestmark = pytest.mark.unit
 HOST = "127.0.0.1"
@@ -27,7 +27,7 @@ def subscribed(tmp_path):
         client = Client(0, "s0", "t")
         spec = WorkerSpec(
             node="subscribers/0", index=0, host=HOST, port=server.getsockname()[1], clients=(client,),
-            protocol="3.1.1", qos=1, payload_bytes=16, schedule=Schedule(rate_per_s=1), publishers=1, fan_out=1,
+            workload=Workload(payload_bytes=16, schedule=Schedule(rate_per_s=1), qos=Qos.AT_LEAST_ONCE), fan_out=1,
             seed=1, run=tmp_path,
         )  # fmt: skip
         log = SessionLog(spec.node)
