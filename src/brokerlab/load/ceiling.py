@@ -47,10 +47,9 @@ def send_ceiling(spec: WorkerSpec, *, seconds: float) -> Ceiling:
     """Lets the first client of `spec` send for so long as fast as it goes, then waits for every acknowledgement."""
     client, log = spec.clients[0], connection.SessionLog(spec.node)
     session = connection.connect(client, spec, timeout_s=_ANSWER_S, log=log)
-    session.socket.setblocking(False)
     publisher = Publisher(
         client,
-        session.socket,
+        session.stream,
         messages_of(client, spec.workload, seed=spec.seed, level=session.level),
         qos=spec.workload.qos,
         rows=_NoRows(),
@@ -59,10 +58,10 @@ def send_ceiling(spec: WorkerSpec, *, seconds: float) -> Ceiling:
     )
     try:
         with select.epoll() as epoll:
-            epoll.register(session.socket.fileno(), select.EPOLLIN)
+            epoll.register(session.stream.fileno(), select.EPOLLIN)
             return _send(publisher, epoll, int(seconds * 1e9))
     finally:
-        connection.disconnect(client, session.socket, log=log)
+        connection.disconnect(client, session.stream, log=log)
 
 
 def _send(publisher: Publisher, epoll: select.epoll, duration_ns: int) -> Ceiling:
@@ -90,7 +89,7 @@ def _wait(
     releases: NDArray[np.uint8],
 ) -> None:
     """Waits until the socket takes or brings something, and does it."""
-    epoll.modify(publisher.socket.fileno(), select.EPOLLIN | (select.EPOLLOUT if publisher.is_blocked else 0))
+    epoll.modify(publisher.stream.fileno(), select.EPOLLIN | (select.EPOLLOUT if publisher.is_blocked else 0))
     for _, event in epoll.poll(0.1):
         if event & select.EPOLLOUT:
             publisher.push()

@@ -1,13 +1,19 @@
-"""Bytes on their way into a non-blocking socket, with a note of when each packet was handed over."""
+"""Bytes on their way into a stream, with a note of when each packet was handed over."""
 
-import socket
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from brokerlab.load.alarm import now_ns
 
 Handed = Callable[[int, int, int], None]  # (packets handed over before, packets handed over now, when)
+
+
+class Taker(Protocol):
+    """A stream, or a non-blocking socket."""
+
+    def send(self, data: memoryview, /) -> int: ...
 
 
 @dataclass(slots=True)
@@ -18,10 +24,10 @@ class _Chunk:
 
 
 class Outbox:
-    """A queue before one socket; a packet counts as handed over with its last byte."""
+    """A queue before one stream; a packet counts as handed over with its last byte."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._socket = sock
+    def __init__(self, stream: Taker) -> None:
+        self._stream = stream
         self._chunks: deque[_Chunk] = deque()
         self.handed = 0  # counted packets
         self.last_ns = 0
@@ -35,7 +41,7 @@ class Outbox:
         self._chunks.append(_Chunk(data, stride, 0))
 
     def push(self, on_handed: Handed | None = None) -> bool:
-        """Hands over what the socket takes; whether everything is gone.
+        """Hands over what the stream takes; whether everything is gone.
 
         The time of a packet is read just before the call that takes its last byte.
         """
@@ -43,7 +49,7 @@ class Outbox:
             chunk = self._chunks[0]
             at_ns = now_ns()
             try:
-                taken = self._socket.send(chunk.data[chunk.handed :])
+                taken = self._stream.send(chunk.data[chunk.handed :])
             except BlockingIOError:
                 return False
             if chunk.stride:

@@ -10,19 +10,18 @@ A message that is due while as many are in flight as may be is released by the a
 others by their intended time. From the release on it is the generator that is late, before it the broker is.
 """
 
-import socket
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from brokerlab.load import connection, wire
-from brokerlab.load.alarm import now_ns
 from brokerlab.load.messages import Block, Messages
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import PROTOCOL_LEVEL
 from brokerlab.load.rows import PublicationRows
 from brokerlab.load.spec import Client
+from brokerlab.load.stream import Stream
 
 Longs = NDArray[np.int64]
 
@@ -36,13 +35,13 @@ class Publisher:
     """One client of a publishing worker."""
 
     def __init__(
-        self, client: Client, sock: socket.socket, messages: Messages, *, qos: int, rows: PublicationRows,
+        self, client: Client, stream: Stream, messages: Messages, *, qos: int, rows: PublicationRows,
         level: int = PROTOCOL_LEVEL, receive_maximum: int = wire.PACKET_IDS,
     ) -> None:  # fmt: skip
-        self.client, self.socket = client, sock
+        self.client, self.stream = client, stream
         self._messages, self._qos, self._rows, self._level = messages, qos, rows, level
         self._most_in_flight = receive_maximum if qos else wire.PACKET_IDS
-        self._outbox = Outbox(sock)
+        self._outbox = Outbox(stream)
         self.block = max(1, BLOCK_BYTES // messages.largest)
         self._times: Iterator[Longs] = iter(())
         self._due = _NOTHING
@@ -150,10 +149,10 @@ class Publisher:
         """Takes in what the broker sent and answers it; ConnectionError when the connection is over."""
         length = len(self._unread)
         buffer[:length] = self._unread
-        got = self.socket.recv_into(memoryview(buffer)[length:])
+        got, now = self.stream.read(memoryview(buffer)[length:])
         if not got:
             raise ConnectionResetError("the broker closed the connection")
-        at, length, now = 0, length + got, now_ns()
+        at, length = 0, length + got
         was_full, why = not self.room(), wire.FULL
         while why == wire.FULL:
             at, self._oldest, _, used, why = wire.walk_acknowledgements(

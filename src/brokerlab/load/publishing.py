@@ -79,18 +79,18 @@ class Publishing:
         spec = self._spec
         for client in spec.clients:
             session = connection.connect(client, spec, timeout_s=order.timeout_s, log=self._log)
-            sock = session.socket
+            stream = session.stream
             most = min(session.receive_maximum, spec.workload.schedule.inflight or session.receive_maximum)
             messages = messages_of(client, spec.workload, seed=spec.seed, level=session.level)
             publisher = Publisher(
-                client, sock, messages, qos=spec.workload.qos, rows=self._rows, level=session.level,
+                client, stream, messages, qos=spec.workload.qos, rows=self._rows, level=session.level,
                 receive_maximum=most,
             )  # fmt: skip
             if spec.workload.qos and most < _FEW_IN_FLIGHT:
                 self.gather_s = 0.0
-            self._connections.add(client, sock, keep_alive_s=session.keep_alive_s)
+            self._connections.add(client, stream, keep_alive_s=session.keep_alive_s)
             self._all.append(publisher)
-            self._open[sock.fileno()] = publisher
+            self._open[stream.fileno()] = publisher
 
     def subscribe(self) -> Subscribed:
         return Subscribed()
@@ -114,7 +114,7 @@ class Publishing:
         self._rows.flush()
         self._writer.close()
         for publisher in self._open.values():
-            connection.disconnect(publisher.client, publisher.socket, log=self._log)
+            connection.disconnect(publisher.client, publisher.stream, log=self._log)
         seen = sum((publisher.seen for publisher in self._all), np.zeros(5, dtype=np.int64))
         widening = self._window.widening if self._window else None
         return Stopped(
@@ -158,6 +158,8 @@ class Publishing:
             self._guarded(fd, publisher.push)
         if event & ~select.EPOLLOUT and fd in self._open:
             self._guarded(fd, partial(publisher.read, self._buffer, self._view, self._releases))
+            while publisher.stream.has_more and fd in self._open:
+                self._guarded(fd, partial(publisher.read, self._buffer, self._view, self._releases))
             self._refill(fd)
         self._report(now_ns())
 
@@ -221,7 +223,7 @@ class Publishing:
         except OSError as problem:
             self._open.pop(fd)
             self._connections.lost(fd, str(problem))
-            publisher.socket.close()
+            publisher.stream.close()
         else:
             self._connections.want_write(fd, publisher.is_blocked)
             self._enter(fd)

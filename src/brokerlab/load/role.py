@@ -1,12 +1,12 @@
 """What a worker's event loop asks of its role, and what both roles share."""
 
 import select
-import socket
 from collections.abc import Callable
 from typing import Protocol
 
 from brokerlab.load.connection import KEEP_ALIVE_S, SessionLog
 from brokerlab.load.spec import Client, Connect, Drain, Go, Sent, Settled, Stopped, Subscribed
+from brokerlab.load.stream import Stream
 
 # Under saturation: one read or write for many messages instead of one for each.
 GATHER_S = 0.001
@@ -48,13 +48,12 @@ class Connections:
         self._ping_at_ns = 0
         self._keep_alive_s = KEEP_ALIVE_S
 
-    def add(self, client: Client, sock: socket.socket, *, keep_alive_s: int = KEEP_ALIVE_S) -> None:
-        """Watches a socket from now on; the shortest keep-alive that a broker asked for counts for all."""
+    def add(self, client: Client, stream: Stream, *, keep_alive_s: int = KEEP_ALIVE_S) -> None:
+        """Watches a stream from now on; the shortest keep-alive that a broker asked for counts for all."""
         if keep_alive_s:  # 0: the broker does not ask for any
             self._keep_alive_s = min(self._keep_alive_s, keep_alive_s)
-        sock.setblocking(False)
-        self.open[sock.fileno()] = client
-        self._epoll.register(sock.fileno(), select.EPOLLIN)
+        self.open[stream.fileno()] = client
+        self._epoll.register(stream.fileno(), select.EPOLLIN)
 
     def want_write(self, fd: int, wanted: bool) -> None:
         """Has the loop call `ready` when the socket takes bytes again, or no longer."""

@@ -25,6 +25,8 @@ class Client:
     number: int  # of the publisher or subscriber within the run
     name: str  # its client identifier
     topic: str
+    user: str | None = None
+    password: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

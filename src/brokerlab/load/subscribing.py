@@ -8,7 +8,7 @@ from collections.abc import MutableSequence
 
 import numpy as np
 
-from brokerlab.load import arrival, connection, wire
+from brokerlab.load import connection, wire
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.lag import Lag
 from brokerlab.load.outbox import Outbox
@@ -16,6 +16,7 @@ from brokerlab.load.packets import LEVELS
 from brokerlab.load.role import GATHER_S, Connections, Say
 from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.spec import Client, Connect, Drain, Go, Progress, Settled, Stopped, Subscribed, WorkerSpec
+from brokerlab.load.stream import Stream
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES
@@ -30,9 +31,9 @@ _CHECK_NS = 50_000_000
 class Subscriber:
     """One client of a subscribing worker."""
 
-    def __init__(self, client: Client, sock: socket.socket) -> None:
-        self.client, self.socket = client, sock
-        self.outbox = Outbox(sock)
+    def __init__(self, client: Client, stream: Stream) -> None:
+        self.client, self.stream = client, stream
+        self.outbox = Outbox(stream)
         self.unread = b""
         self.held = np.zeros(65_536, dtype=np.uint8)  # QoS 2 identifiers that are not released yet
         self.empty_ns = now_ns()  # when the socket was last seen empty
@@ -70,19 +71,19 @@ class Subscribing:
     def connect(self, order: Connect) -> None:
         for client in self._spec.clients:
             session = connection.connect(client, self._spec, timeout_s=order.timeout_s, log=self._log)
-            sock = session.socket
+            stream = session.stream
             self._keep_alive_s = min(self._keep_alive_s, session.keep_alive_s)
-            self._open[sock.fileno()] = Subscriber(client, sock)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
-            arrival.ask_for_stamps(sock)
+            self._open[stream.fileno()] = Subscriber(client, stream)
+            stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+            stream.stamp()
 
     def subscribe(self) -> Subscribed:
         granted = []
         for subscriber in self._open.values():
-            client, sock = subscriber.client, subscriber.socket
-            code = connection.subscribe(client, sock, qos=self._spec.workload.qos, log=self._log, level=self._level)
+            client, stream = subscriber.client, subscriber.stream
+            code = connection.subscribe(client, stream, qos=self._spec.workload.qos, log=self._log, level=self._level)
             granted.append((client.number, code))
-            self._connections.add(client, sock, keep_alive_s=self._keep_alive_s)
+            self._connections.add(client, stream, keep_alive_s=self._keep_alive_s)
         return Subscribed(tuple(granted))
 
     def go(self, order: Go) -> None:
@@ -98,7 +99,7 @@ class Subscribing:
         self._rows.flush()
         self._writer.close()
         for subscriber in self._open.values():
-            connection.disconnect(subscriber.client, subscriber.socket, log=self._log)
+            connection.disconnect(subscriber.client, subscriber.stream, log=self._log)
         return Stopped(
             messages=self._rows.total,
             cpu_ns=max(0, self._cpu_ns),
@@ -129,6 +130,8 @@ class Subscribing:
         try:
             if event & ~select.EPOLLOUT:
                 self._read(subscriber)
+                while subscriber.stream.has_more:
+                    self._read(subscriber)
         except BlockingIOError:
             return  # nothing to read after all: epoll may wake for less (epoll(7))
         except OSError as problem:
@@ -142,7 +145,7 @@ class Subscribing:
         """Reads once: rows for all whole messages, acknowledgements into the outbox."""
         length = len(subscriber.unread)
         self._buffer[:length] = subscriber.unread
-        got, arrived_ns = arrival.read_stamped(subscriber.socket, memoryview(self._buffer)[length:])
+        got, arrived_ns = subscriber.stream.read(memoryview(self._buffer)[length:])
         if not got:
             raise ConnectionResetError("the broker closed the connection")
         if self._order.measure_ns <= arrived_ns < self._order.end_ns:
@@ -151,11 +154,12 @@ class Subscribing:
         before = self._rows.total
         at = self._walk(subscriber, length, arrived_ns)
         if self._rows.total - before:
-            self._rows.mark_last_exact()
+            if subscriber.stream.is_stamped:
+                self._rows.mark_last_exact()
             self._last_ns = arrived_ns
             self._counts[self._spec.index] = self._rows.total
         subscriber.unread = bytes(self._buffer[at:length])
-        if length < len(self._buffer):
+        if length < len(self._buffer) and not subscriber.stream.has_more:
             subscriber.empty_ns = arrived_ns
         elif at == 0:
             self._resize(2 * len(self._buffer))  # one packet is longer than the buffer
@@ -197,7 +201,7 @@ class Subscribing:
     def _lose(self, fd: int, problem: OSError) -> None:
         subscriber = self._open.pop(fd)
         self._connections.lost(fd, str(problem))
-        subscriber.socket.close()
+        subscriber.stream.close()
 
     def _resize(self, size: int) -> None:
         self._buffer = bytearray(size)

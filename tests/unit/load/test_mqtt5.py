@@ -17,6 +17,7 @@ from brokerlab.load.properties import MAXIMUM_QOS, RECEIVE_MAXIMUM, SERVER_KEEP_
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.rows import PublicationRows
 from brokerlab.load.spec import Client, WorkerSpec
+from brokerlab.load.stream import TcpStream
 from brokerlab.study.values import Qos, Workload
 
 pytestmark = pytest.mark.unit
@@ -48,7 +49,9 @@ def wires():
 def make(sock, *, qos, written, receive_maximum=65_535):
     rows = PublicationRows(written, topics={0: "t/0"}, qos=qos, payload_bytes=32)
     messages = messages_of(CLIENT, Workload(payload_bytes=32, qos=Qos(qos)), seed=1, level=5)
-    publisher = Publisher(CLIENT, sock, messages, qos=qos, rows=rows, level=5, receive_maximum=receive_maximum)
+    publisher = Publisher(
+        CLIENT, TcpStream(sock), messages, qos=qos, rows=rows, level=5, receive_maximum=receive_maximum
+    )
     return publisher, rows
 
 
@@ -134,7 +137,7 @@ def test_limits_of_the_broker_are_taken_and_recorded(tmp_path):
     log = connection.SessionLog("publishers/0")
     with broker_that_answers(ConnAck(properties=said)) as (port, read):
         session = connection.connect(CLIENT, spec_of(port, tmp_path), timeout_s=2, log=log)
-        session.socket.close()
+        session.stream.close()
 
     assert (session.level, session.receive_maximum, session.keep_alive_s) == (5, 20, 30)
     assert isinstance(read[0], Connect)

@@ -11,6 +11,7 @@ from brokerlab.load.packets import LEVELS, PubAck, PubComp, PubRec, PubRel
 from brokerlab.load.parser import Parser
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.spec import Client
+from brokerlab.load.stream import TcpStream
 from brokerlab.study.values import Qos, Workload
 
 pytestmark = pytest.mark.unit
@@ -36,7 +37,7 @@ def wires():
 def make(sock, *, qos, rows=None, **limits):
     client, workload = Client(5, "p5", "t/5"), Workload(payload_bytes=32, qos=Qos(qos))
     messages = messages_of(client, workload, seed=1, level=LEVELS["3.1.1"])
-    return Publisher(client, sock, messages, qos=qos, rows=rows or Rows(), **limits)
+    return Publisher(client, TcpStream(sock), messages, qos=qos, rows=rows or Rows(), **limits)
 
 
 def answer(publisher, theirs, *packets):
