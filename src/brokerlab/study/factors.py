@@ -5,10 +5,10 @@ so that `scenario.workload.payload` and the levels of `scenario.variables.payloa
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from brokerlab.study import names, quantity
+from brokerlab.study.factor import FactorKind, read_qos, read_whole
 from brokerlab.study.problems import RuleError, check_name
 from brokerlab.study.values import AUTO, Level, Qos, Workload
 
@@ -22,27 +22,6 @@ _HIGHEST_RATE_PER_S = 1e9  # intended times are whole nanoseconds
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
-@dataclass(frozen=True, slots=True)
-class FactorKind:
-    """One factor: its readers and writers, and the key that holds its value where it is not varied."""
-
-    name: str
-    home: tuple[str, ...]  # below scenario.workload; empty for the broker, which has no single value
-    read: Callable[[object], Level]
-    written: Callable[[Level], str | int]  # as in a study file
-    apply: Callable[[Workload, Level], Workload]
-
-    def parse(self, text: str) -> Level:
-        """The level that a command line means; whole numbers and quantities are told apart."""
-        stripped = text.strip()
-        return self.read(int(stripped) if re.fullmatch(r"\d{1,18}", stripped, re.ASCII) else stripped)
-
-    def label(self, level: Level) -> str:
-        """The level as a part of a path, different for different levels: "64B", "0_5-per-s"."""
-        text = str(self.written(level)).replace(" ", "").replace("/", "-per-").replace("+", "")
-        return text.replace(".", "_")
-
-
 def read_name(written: object) -> str:
     """A name of our user's that becomes a part of a path; no dots, which separate keys and levels."""
     if not isinstance(written, str) or not _NAME.fullmatch(written):
@@ -54,20 +33,6 @@ def read_broker(written: object) -> str:
     """The name of one of the study's brokers; rules.py checks that it is there."""
     if not isinstance(written, str):
         raise RuleError("must be the name of a broker in system.brokers")
-    return written
-
-
-def read_whole(written: object, *, least: int, most: int) -> int:
-    if isinstance(written, bool) or not isinstance(written, int):
-        raise RuleError("must be a whole number, without a unit")
-    if not least <= written <= most:
-        raise RuleError(f"must be from {least} to {most}")
-    return written
-
-
-def read_qos(written: object) -> int:
-    if isinstance(written, bool) or not isinstance(written, int) or written not in list(Qos):
-        raise RuleError("must be 0, 1 or 2")
     return written
 
 

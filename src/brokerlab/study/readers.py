@@ -4,7 +4,7 @@ import re
 from typing import NoReturn
 
 from brokerlab.study import names, quantity
-from brokerlab.study.factors import read_whole
+from brokerlab.study.factor import read_whole
 from brokerlab.study.problems import RuleError, check_name
 from brokerlab.study.values import Arrivals, Join
 

@@ -10,17 +10,17 @@ from typing import Any
 from brokerlab.study import names, quantity, topics
 from brokerlab.study.arrivals import ALL_KEYS, KEYS, NEEDED, owners
 from brokerlab.study.document import Document, KeyPath
-from brokerlab.study.factors import FACTORS, read_burst, read_clients, read_protocol, read_qos, read_rate_per_s
+from brokerlab.study.factor import read_qos
+from brokerlab.study.factors import FACTORS, read_burst, read_clients, read_protocol, read_rate_per_s
 from brokerlab.study.facts import DriverFacts
+from brokerlab.study.lookup import VARIABLES, WORKLOAD, items_of, read_or_none, values_of
 from brokerlab.study.nearest import listed
 from brokerlab.study.problems import RuleError, check_name
 from brokerlab.study.readers import read_arrivals, read_needed_phase_s, read_store_s
 from brokerlab.study.values import Arrivals, Phases, Qos, Workload
 
-_WORKLOAD: KeyPath = ("scenario", "workload")
-_VARIABLES: KeyPath = ("scenario", "variables")
 _BROKERS: KeyPath = ("system", "brokers")
-_SCHEDULE: KeyPath = (*_WORKLOAD, "schedule")
+_SCHEDULE: KeyPath = (*WORKLOAD, "schedule")
 _STEADY = (Arrivals.CONSTANT, Arrivals.POISSON, Arrivals.JITTER, Arrivals.BURST)
 
 
@@ -62,7 +62,7 @@ def _check_choice(document: Document, path: KeyPath, entry: dict[str, Any], fact
 
 def _check_broker_levels(document: Document) -> None:
     brokers = document.mapping(*_BROKERS)
-    for path, name in _items(document, (*_VARIABLES, "broker")):
+    for path, name in items_of(document, (*VARIABLES, "broker")):
         if isinstance(name, str) and brokers and name not in brokers:
             _add_unknown(document, path, "broker, not in system.brokers", known=brokers)
 
@@ -70,14 +70,14 @@ def _check_broker_levels(document: Document) -> None:
 def _check_duplicates(document: Document) -> None:
     """A level or a metric that is there twice: the same cell would be measured under two names."""
     for factor, kind in FACTORS.items():
-        _check_distinct(document, (*_VARIABLES, factor), kind.read)
+        _check_distinct(document, (*VARIABLES, factor), kind.read)
     _check_distinct(document, ("metrics",), lambda metric: metric)
 
 
 def _check_distinct(document: Document, path: KeyPath, read: Callable[[object], Any]) -> None:
     seen: dict[Any, int] = {}
-    for here, item in _items(document, path):
-        level = _read(read, item)
+    for here, item in items_of(document, path):
+        level = read_or_none(read, item)
         if level is None or isinstance(level, dict | list):
             continue
         if level in seen:
@@ -95,23 +95,23 @@ def _check_arrivals(document: Document) -> None:
     for key in ALL_KEYS:
         if key in KEYS[arrivals]:
             continue
-        for path in ((*_SCHEDULE, key), (*_VARIABLES, key)):
+        for path in ((*_SCHEDULE, key), (*VARIABLES, key)):
             if path in document.places:
                 document.add(path, f"belongs to {listed(owners(key))} arrivals; these are {arrivals}", of_key=True)
     for key in KEYS[arrivals]:
-        is_there = (*_SCHEDULE, key) in document.places or (*_VARIABLES, key) in document.places
+        is_there = (*_SCHEDULE, key) in document.places or (*VARIABLES, key) in document.places
         if key in NEEDED and not is_there:
             document.add((*_SCHEDULE, "arrivals"), f"needs the key {key} beside it, such as {key}: {NEEDED[key]}")
 
 
 def _check_inflight(document: Document) -> None:
     """At QoS 0 nothing is acknowledged, so nothing is in flight: a limit would look as if it counted."""
-    limits = [path for path in ((*_SCHEDULE, "inflight"), (*_VARIABLES, "inflight")) if path in document.places]
+    limits = [path for path in ((*_SCHEDULE, "inflight"), (*VARIABLES, "inflight")) if path in document.places]
     if not limits:
         return
-    levels = _values(document, "qos")
+    levels = values_of(document, "qos")
     for path, written in levels:
-        if _read(read_qos, written) == Qos.AT_MOST_ONCE:
+        if read_or_none(read_qos, written) == Qos.AT_MOST_ONCE:
             document.add(path, "inflight needs QoS 1 or 2: at QoS 0 nothing is acknowledged")
     if not levels:
         document.add(limits[0], "needs QoS 1 or 2, and the study's is 0: nothing is acknowledged then", of_key=True)
@@ -120,7 +120,7 @@ def _check_inflight(document: Document) -> None:
 def _arrivals(document: Document) -> Arrivals | None:
     """The arrivals of the study; None where they are not known, which the model reports."""
     written = document.get(*_SCHEDULE, "arrivals")
-    return Arrivals.CONSTANT if written is None else _read(read_arrivals, written)
+    return Arrivals.CONSTANT if written is None else read_or_none(read_arrivals, written)
 
 
 def _check_abilities(document: Document, drivers: Mapping[str, DriverFacts]) -> None:
@@ -129,12 +129,12 @@ def _check_abilities(document: Document, drivers: Mapping[str, DriverFacts]) -> 
         facts = drivers.get(driver)
         if facts is None:
             continue
-        for path, qos in _values(document, "qos"):
-            if _read(read_qos, qos) is not None and qos not in facts.qos:
+        for path, qos in values_of(document, "qos"):
+            if read_or_none(read_qos, qos) is not None and qos not in facts.qos:
                 known = listed(str(level) for level in facts.qos)
                 document.add(path, f"broker {name} (driver {driver}) has no QoS {qos}; it has {known}")
-        for path, written in _values(document, "protocol") or [((*_WORKLOAD, "protocol"), Workload().protocol)]:
-            protocol = _read(read_protocol, written)
+        for path, written in values_of(document, "protocol") or [((*WORKLOAD, "protocol"), Workload().protocol)]:
+            protocol = read_or_none(read_protocol, written)
             if protocol is not None and protocol not in facts.protocols:
                 known = listed(facts.protocols)
                 document.add(path, f"broker {name} (driver {driver}) does not speak MQTT {protocol}; it speaks {known}")
@@ -152,20 +152,20 @@ def _check_rank(document: Document) -> None:
 def _check_topics(document: Document) -> None:
     """A filter that sees no publisher's topic: every message would be published for nobody."""
     defaults = Workload().topics
-    publish = document.get(*_WORKLOAD, "topics", "publish") or defaults.publish
-    subscribe = document.get(*_WORKLOAD, "topics", "subscribe") or defaults.subscribe
+    publish = document.get(*WORKLOAD, "topics", "publish") or defaults.publish
+    subscribe = document.get(*WORKLOAD, "topics", "subscribe") or defaults.subscribe
     sound_publish, sound_subscribe = (
-        _read(topics.check_publish_topic, publish),
-        _read(topics.check_subscribe_filter, subscribe),
+        read_or_none(topics.check_publish_topic, publish),
+        read_or_none(topics.check_subscribe_filter, subscribe),
     )
     if sound_publish and sound_subscribe and not topics.may_match(sound_subscribe, sound_publish):
-        document.add((*_WORKLOAD, "topics"), f'the filter "{subscribe}" matches no topic of "{publish}"')
+        document.add((*WORKLOAD, "topics"), f'the filter "{subscribe}" matches no topic of "{publish}"')
 
 
 def _check_load_is_measurable(document: Document) -> None:
     """At least one message must be due while the run measures, and a contact must be over by then."""
     written_s = document.get("deploy", "phases", "measure")
-    measure_s = Phases().measure_s if written_s is None else _read(read_needed_phase_s, written_s)
+    measure_s = Phases().measure_s if written_s is None else read_or_none(read_needed_phase_s, written_s)
     if measure_s is None:
         return
     if _arrivals(document) in _STEADY:
@@ -175,12 +175,12 @@ def _check_load_is_measurable(document: Document) -> None:
 
 
 def _check_messages_are_due(document: Document, measure_s: float) -> None:
-    publishers = [_read(read_clients, written) for _, written in _values(document, "publishers")] or [1]
-    burst = _read(read_burst, document.get(*_SCHEDULE, "burst")) or 1
+    publishers = [read_or_none(read_clients, written) for _, written in values_of(document, "publishers")] or [1]
+    burst = read_or_none(read_burst, document.get(*_SCHEDULE, "burst")) or 1
     if None in publishers:
         return
-    for path, written in _values(document, "rate"):
-        rate_per_s = _read(read_rate_per_s, written)
+    for path, written in values_of(document, "rate"):
+        rate_per_s = read_or_none(read_rate_per_s, written)
         if rate_per_s is not None and rate_per_s * measure_s * min(publishers) / burst < 1:
             span = quantity.seconds_text(measure_s)
             what = "message" if burst == 1 else f"burst of {burst} messages"
@@ -189,13 +189,13 @@ def _check_messages_are_due(document: Document, measure_s: float) -> None:
 
 def _check_contact(document: Document, measure_s: float) -> None:
     """The contact opens with the measure phase and must fit into it, with at least one message to send."""
-    within_s = _read(read_needed_phase_s, document.get(*_SCHEDULE, "within"))
-    store_s = _read(read_store_s, document.get(*_SCHEDULE, "store"))
+    within_s = read_or_none(read_needed_phase_s, document.get(*_SCHEDULE, "within"))
+    store_s = read_or_none(read_store_s, document.get(*_SCHEDULE, "store"))
     if within_s is not None and within_s > measure_s:
         span = quantity.seconds_text(measure_s)
         document.add((*_SCHEDULE, "within"), f"is longer than the {span} of deploy.phases.measure; raise that")
-    for path, written in _values(document, "rate"):
-        rate_per_s = _read(read_rate_per_s, written)
+    for path, written in values_of(document, "rate"):
+        rate_per_s = read_or_none(read_rate_per_s, written)
         if store_s is None or rate_per_s is None:
             continue
         if round(rate_per_s * store_s) < 1:
@@ -205,41 +205,18 @@ def _check_contact(document: Document, measure_s: float) -> None:
 def _check_settings_have_effect(document: Document) -> None:
     """A `--set` of a workload's value whose levels the study varies would change nothing."""
     for factor, kind in FACTORS.items():
-        if kind.home and factor in document.mapping(*_VARIABLES) and document.is_set_by_option(*_WORKLOAD, *kind.home):
+        if kind.home and factor in document.mapping(*VARIABLES) and document.is_set_by_option(*WORKLOAD, *kind.home):
             rule = f"has no effect, because scenario.variables.{factor} gives the levels; set those, or use --only"
-            document.add((*_WORKLOAD, *kind.home), rule)
+            document.add((*WORKLOAD, *kind.home), rule)
 
 
 def _used_brokers(document: Document) -> Iterator[tuple[str, str]]:
     """(name, driver) of the brokers that the study measures."""
-    levels = [name for _, name in _items(document, (*_VARIABLES, "broker"))]
+    levels = [name for _, name in items_of(document, (*VARIABLES, "broker"))]
     for name, entry in document.mapping(*_BROKERS).items():
         driver = entry.get("driver") if isinstance(entry, dict) else None
         if isinstance(driver, str) and (not levels or name in levels):
             yield name, driver
-
-
-def _values(document: Document, factor: str) -> list[tuple[KeyPath, Any]]:
-    """The levels of the factor where it is varied, else its one value where the file has it."""
-    levels = list(_items(document, (*_VARIABLES, factor)))
-    home = (*_WORKLOAD, *FACTORS[factor].home)
-    if levels or home not in document.places:
-        return levels
-    return [(home, document.get(*home))]
-
-
-def _items(document: Document, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
-    value = document.get(*path)
-    for number, item in enumerate(value if isinstance(value, list) else ()):
-        yield (*path, number), item
-
-
-def _read(read: Callable[[object], Any], written: object) -> Any:
-    """What the reader makes of it; None where it refuses, which the model reports."""
-    try:
-        return read(written)
-    except RuleError:
-        return None
 
 
 def _add_unknown(
