@@ -10,7 +10,7 @@ from brokerlab.brokers.base import Found
 from brokerlab.brokers.registry import driver
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Client, Go, WorkerSpec
-from brokerlab.load.widening import MOST
+from brokerlab.load.widening import FIRST, MOST
 from brokerlab.record.directory import RunDirectory
 from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
 
@@ -79,7 +79,7 @@ def test_auto_window_is_widened_and_says_what_it_saw(port, tmp_path):
     publisher, rows = run(auto, port, tmp_path, qos=0, seconds=1.5, may_lose=True)
 
     tried = [window for window, _ in publisher.window_steps]
-    assert tried == [min(32 * 2**number, MOST) for number in range(len(tried))]
+    assert tried == [min(FIRST * 2**number, MOST) for number in range(len(tried))]
     assert len(tried) >= 2
     assert publisher.window_steps[0][1] > 0
     assert publisher.window in (tried if publisher.window_settled_ns else [min(2 * tried[-1], MOST)])

@@ -14,10 +14,30 @@ _TIMESPEC = struct.Struct("ll")
 _CONTROL_BYTES = socket.CMSG_SPACE(_TIMESPEC.size)
 _CLOSE_ENOUGH_NS = 3_000
 _ATTEMPTS = 20
+_FRESH_NS = 50_000_000
 
 
 def ask_for_stamps(sock: socket.socket) -> None:
     sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+
+
+class _Difference:
+    """The difference of the two clocks, read anew when it is older than a moment.
+
+    They run at one rate, so it changes when the wall clock is set and not otherwise; that makes a run invalid
+    (lab/surroundings.py). Reading it takes as long as all else that is done for a read.
+    """
+
+    def __init__(self) -> None:
+        self._at_ns = self._value_ns = 0
+
+    def value_ns(self, now: int) -> int:
+        if now - self._at_ns > _FRESH_NS:
+            self._value_ns, self._at_ns = wall_less_monotonic_ns(), now
+        return self._value_ns
+
+
+_difference = _Difference()
 
 
 def read_stamped(sock: socket.socket, buffer: memoryview) -> tuple[int, int]:
@@ -27,7 +47,7 @@ def read_stamped(sock: socket.socket, buffer: memoryview) -> tuple[int, int]:
     for level, kind, data in control:
         if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS:
             seconds, nanoseconds = _TIMESPEC.unpack(data[: _TIMESPEC.size])
-            return count, min(seconds * 1_000_000_000 + nanoseconds - wall_less_monotonic_ns(), now)
+            return count, min(seconds * 1_000_000_000 + nanoseconds - _difference.value_ns(now), now)
     return count, now
 
 

@@ -50,8 +50,15 @@ class Crew:
         self._heard: dict[str, list[object]] = {spec.node: [] for spec in specs}
 
     def __enter__(self) -> Self:
-        counts = _context.RawArray("q", len(self._specs))
-        progress = Progress(published=self._places("publishers"), delivered=self._places("subscribers"))
+        workers = len(self._specs)
+        counts = _context.RawArray("q", 2 * workers + 1)
+        delivered = self._places("subscribers")
+        progress = Progress(
+            published=self._places("publishers"),
+            delivered=delivered,
+            overtaken=tuple(workers + place for place in delivered),
+            window=2 * workers,
+        )
         try:
             for spec in self._specs:
                 ours, theirs = _context.Pipe()

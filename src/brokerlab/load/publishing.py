@@ -10,19 +10,20 @@ import numpy as np
 
 from brokerlab.load import connection
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.gather import Gather
 from brokerlab.load.lag import Lag
 from brokerlab.load.messages import messages_of
 from brokerlab.load.publisher import Publisher
-from brokerlab.load.role import GATHER_S, Connections, Say
+from brokerlab.load.role import Connections, Say
 from brokerlab.load.rows import PublicationRows
 from brokerlab.load.schedule import Span, intended_ns
 from brokerlab.load.spec import Connect, Drain, Go, Progress, Sent, Settled, Stopped, Subscribed, WorkerSpec
-from brokerlab.load.widening import Widening
-from brokerlab.load.window import Window
+from brokerlab.load.widening import FIRST, FIRST_EXACTLY_ONCE, Widening
+from brokerlab.load.window import PORTION, Window
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import PUBLICATIONS
-from brokerlab.study.values import Arrivals
+from brokerlab.study.values import Arrivals, Qos
 
 # Waking for every message costs some 20 µs of CPU; beyond 10,000 wakes a second messages leave in small groups,
 # and the delay is part of the schedule lag that is measured.
@@ -65,12 +66,16 @@ class Publishing:
         self._view = np.frombuffer(self._buffer, dtype=np.uint8)
         self._releases = np.empty(_BUFFER_BYTES, dtype=np.uint8)
         self._window: Window | None = None
-        self.gather_s = 0.0
+        self._gather: Gather | None = None
         self._refills = spec.workload.schedule.arrivals is Arrivals.WINDOW
         self._is_closed = spec.workload.schedule.arrivals in (Arrivals.WINDOW, Arrivals.SATURATE)
         if spec.workload.schedule.arrivals is Arrivals.SATURATE:
-            self.gather_s = GATHER_S
-            size = Widening() if isinstance(spec.workload.schedule.window, str) else spec.workload.schedule.window
+            # The answers that a QoS 2 message waits for in the middle are looked for more often.
+            share = PORTION if spec.workload.qos < Qos.EXACTLY_ONCE else PORTION / 4
+            self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=share)
+            asked = spec.workload.schedule.window
+            first = FIRST if spec.workload.qos < Qos.EXACTLY_ONCE else FIRST_EXACTLY_ONCE
+            size = Widening(first) if isinstance(asked, str) else asked
             self._window = Window(size, fan_out=spec.fan_out, counts=counts, progress=progress)
 
     # -- what the lab asks for ------------------------------------------------------------------------------------
@@ -87,7 +92,7 @@ class Publishing:
                 receive_maximum=most,
             )  # fmt: skip
             if spec.workload.qos and most < _FEW_IN_FLIGHT:
-                self.gather_s = 0.0
+                self._gather = None
             self._connections.add(client, stream, keep_alive_s=session.keep_alive_s)
             self._all.append(publisher)
             self._open[stream.fileno()] = publisher
@@ -134,6 +139,10 @@ class Publishing:
         )
 
     # -- what the loop calls --------------------------------------------------------------------------------------
+
+    @property
+    def gather_s(self) -> float:
+        return self._gather.pause_s(now_ns()) if self._gather else 0.0
 
     def tick(self, now: int) -> int | None:
         if self._connections.is_ping_due(now):
@@ -192,6 +201,8 @@ class Publishing:
 
     def _fill(self, window: Window, now: int) -> None:
         """Shares the window's room among the publishers that can send."""
+        if window.widening and self._order.start_ns < self._order.measure_ns <= now:
+            window.widening.stop()  # what is measured is one window
         able = [(fd, publisher) for fd, publisher in self._open.items() if not publisher.is_blocked]
         room = window.room(now)
         if not able or not room:

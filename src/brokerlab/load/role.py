@@ -8,9 +8,6 @@ from brokerlab.load.connection import KEEP_ALIVE_S, SessionLog
 from brokerlab.load.spec import Client, Connect, Drain, Go, Sent, Settled, Stopped, Subscribed
 from brokerlab.load.stream import Stream
 
-# Under saturation: one read or write for many messages instead of one for each.
-GATHER_S = 0.001
-
 Report = Sent | Settled
 Say = Callable[[Report], None]
 
@@ -18,7 +15,10 @@ Say = Callable[[Report], None]
 class Role(Protocol):
     """A worker's job; the loop calls `tick` whenever it wakes and `ready` for each of the role's sockets."""
 
-    gather_s: float  # how long the loop lets the kernel gather before it looks at the sockets again
+    @property
+    def gather_s(self) -> float:
+        """How long the loop lets the kernel gather before it looks at the sockets again; 0 is not at all."""
+        ...
 
     def connect(self, order: Connect) -> None: ...
 

@@ -44,10 +44,12 @@ class WorkerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Which places of the shared array count publications, and which deliveries."""
+    """Which places of the array that all workers of a run share hold what."""
 
-    published: tuple[int, ...]
-    delivered: tuple[int, ...]
+    published: tuple[int, ...]  # publications of a worker
+    delivered: tuple[int, ...]  # deliveries of a worker
+    overtaken: tuple[int, ...]  # messages that a worker still lacks while it has later ones of the same publisher
+    window: int  # how many messages may be outstanding
 
 
 @dataclass(frozen=True, slots=True)

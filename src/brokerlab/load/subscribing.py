@@ -7,13 +7,15 @@ import time
 from collections.abc import MutableSequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from brokerlab.load import connection, wire
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.gather import Gather
 from brokerlab.load.lag import Lag
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import LEVELS
-from brokerlab.load.role import GATHER_S, Connections, Say
+from brokerlab.load.role import Connections, Say
 from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.spec import Client, Connect, Drain, Go, Progress, Settled, Stopped, Subscribed, WorkerSpec
 from brokerlab.load.stream import Stream
@@ -37,6 +39,7 @@ class Subscriber:
         self.unread = b""
         self.held = np.zeros(65_536, dtype=np.uint8)  # QoS 2 identifiers that are not released yet
         self.empty_ns = now_ns()  # when the socket was last seen empty
+        self.highest: NDArray[np.int64] | None = None  # sequence number by publisher, where the window wants to know
 
 
 class Subscribing:
@@ -44,7 +47,7 @@ class Subscribing:
 
     def __init__(
         self, spec: WorkerSpec, connections: Connections, log: connection.SessionLog, say: Say,
-        counts: MutableSequence[int], _progress: Progress,
+        counts: MutableSequence[int], progress: Progress,
     ) -> None:  # fmt: skip
         self._spec, self._connections, self._log, self._say = spec, connections, log, say
         self._counts = counts
@@ -59,10 +62,13 @@ class Subscribing:
         self._retransmissions = 0
         self._cpu_ns = self._wall_ns = 0
         self._order, self._lag = Go(0, 0, 0), Lag()
-        self.gather_s = 0.0
+        self._gather: Gather | None = None
+        self._overtaken_at: int | None = None
         if spec.workload.schedule.arrivals is Arrivals.SATURATE:
-            # Above QoS 0 shorter: a broker with a small window of messages in flight waits for our acknowledgements.
-            self.gather_s = GATHER_S if spec.workload.qos == 0 else GATHER_S / 2
+            # Above QoS 0 shorter: the broker waits for our acknowledgements.
+            share = 1 / 16 if spec.workload.qos else 1 / 8
+            self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=share)
+            self._overtaken_at = progress.overtaken[progress.delivered.index(spec.index)]
         self._resize(_BUFFER_BYTES)
         self._acks = np.empty(_BUFFER_BYTES, dtype=np.uint8)
 
@@ -112,6 +118,10 @@ class Subscribing:
 
     # -- what the loop calls --------------------------------------------------------------------------------------
 
+    @property
+    def gather_s(self) -> float:
+        return self._gather.pause_s(now_ns()) if self._gather else 0.0
+
     def tick(self, now: int) -> int | None:
         if self._connections.is_ping_due(now):
             for fd, subscriber in list(self._open.items()):
@@ -153,11 +163,13 @@ class Subscribing:
         length += got
         before = self._rows.total
         at = self._walk(subscriber, length, arrived_ns)
-        if self._rows.total - before:
+        if count := self._rows.total - before:
             if subscriber.stream.is_stamped:
                 self._rows.mark_last_exact()
             self._last_ns = arrived_ns
             self._counts[self._spec.index] = self._rows.total
+            if self._gather and self._spec.workload.qos:
+                self._gather.note(count)
         subscriber.unread = bytes(self._buffer[at:length])
         if length < len(self._buffer) and not subscriber.stream.has_more:
             subscriber.empty_ns = arrived_ns
@@ -171,6 +183,8 @@ class Subscribing:
             at, row, used, again, why = wire.walk_deliveries(
                 self._view, length, at, self._level, self._rows.wire, self._rows.used, subscriber.held, self._acks
             )
+            if self._overtaken_at is not None and row > self._rows.used:
+                self._counts[self._overtaken_at] += self._overtaken(subscriber, row)
             self._rows.stamp(subscriber.client.number, row, arrived_ns, arrived_ns - subscriber.empty_ns)
             self._retransmissions += again
             if used:
@@ -182,6 +196,11 @@ class Subscribing:
         if why == wire.MALFORMED:
             raise ConnectionAbortedError("the broker sent a malformed packet")
         return at
+
+    def _overtaken(self, subscriber: Subscriber, row: int) -> int:
+        if subscriber.highest is None:
+            subscriber.highest = np.full(self._spec.workload.publishers, -1, dtype=np.int64)
+        return wire.count_overtaken(self._rows.wire, self._rows.used, row, subscriber.highest)
 
     def _answer(self, fd: int, subscriber: Subscriber) -> None:
         try:

@@ -1,6 +1,7 @@
 """Saturation: a window of outstanding messages is kept full, so that the broker always has work and never a flood.
 
-Outstanding is what was published less what was delivered, over all workers of the run.
+Outstanding is what was published less what was delivered, over all workers of the run. A message that later ones of
+its publisher have overtaken at a subscriber does not count: it is lost, or as good as lost to the window.
 Filling sockets until they block is slower on real brokers and measures the depth of its own queue:
 docs/design/0004 has the figures.
 """
@@ -10,7 +11,7 @@ from collections.abc import MutableSequence
 from brokerlab.load.spec import Progress
 from brokerlab.load.widening import Widening
 
-# A message that was lost (QoS 0) would keep its place in the window for ever. After this long without
+# A lost message that no later one overtakes would keep its place in the window for ever. After this long without
 # a single delivery the window stops waiting for what is outstanding, and says how much that was.
 PATIENCE_NS = 1_000_000_000
 
@@ -29,18 +30,22 @@ class Window:
         self.size = size.size if isinstance(size, Widening) else size
         self._fan_out = fan_out
         self._counts, self._progress = counts, progress
-        self._last_delivered = -1
+        self._last_passed = -1
         self._last_change_ns = 0
         self.written_off = 0
+        counts[progress.window] = self.size
 
     def room(self, now: int) -> int:
         """Messages that may be published now by all workers together."""
         delivered = sum(self._counts[place] for place in self._progress.delivered)
+        overtaken = sum(self._counts[place] for place in self._progress.overtaken)
         if self.widening:
-            self.size = self.widening.look(now, delivered)
-        outstanding = self._outstanding(delivered)
-        if delivered != self._last_delivered:
-            self._last_delivered, self._last_change_ns = delivered, now
+            self.size = self.widening.look(now, delivered, overtaken)
+            self._counts[self._progress.window] = self.size
+        passed = delivered + overtaken
+        outstanding = self._outstanding(passed)
+        if passed != self._last_passed:
+            self._last_passed, self._last_change_ns = passed, now
         elif outstanding >= self.size and now - self._last_change_ns > PATIENCE_NS:
             self.written_off += outstanding
             self._last_change_ns = now
@@ -48,6 +53,6 @@ class Window:
         room = max(0, self.size - outstanding)
         return room if room >= self.size * PORTION else 0
 
-    def _outstanding(self, delivered: int) -> int:
+    def _outstanding(self, passed: int) -> int:
         published = sum(self._counts[place] for place in self._progress.published)
-        return published - int(delivered / self._fan_out) - self.written_off
+        return published - int(passed / self._fan_out) - self.written_off

@@ -35,6 +35,8 @@ OTHER = 1  # a whole packet that the caller must read itself stands at the retur
 MALFORMED = 2
 FULL = 3  # no room for another row or acknowledgement: empty the output and call again
 
+_FARTHEST = 10_000_000  # a sequence number that is further ahead is that of a foreign message
+
 _PUBLISH, _PUBACK, _PUBREC, _PUBREL, _PUBCOMP = 3, 4, 5, 6, 7
 
 
@@ -203,6 +205,26 @@ def walk_deliveries(
             return at, row, used, again, 1
         at = end
     return at, row, used, again, 0
+
+
+@_compiled("i8(i8[:, ::1], i8, i8, i8[::1])")
+def count_overtaken(rows: Longs, first: int, last: int, highest: Longs) -> int:
+    """How many more messages of a subscriber are behind a later one of their publisher, after rows first to last.
+
+    `highest` is the highest sequence number so far, by publisher. A message that comes after a later one was counted
+    and is taken off again, so overtaken + arrived is what the flow has got past: lost messages are part of it.
+    """
+    count = 0
+    for row in range(first, last):
+        publisher, seq = rows[row, 0], rows[row, 1]
+        if 0 <= publisher < highest.size and seq >= 0:
+            ahead = seq - highest[publisher]
+            if ahead <= 0:
+                count -= 1
+            elif ahead <= _FARTHEST:
+                count += ahead - 1
+                highest[publisher] = seq
+    return count
 
 
 @_compiled("UniTuple(i8, 5)(u1[::1], i8, i8, i8, i8, i8, i8[::1], i8, u1[::1], i8[::1])")

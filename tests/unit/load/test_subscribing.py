@@ -31,7 +31,7 @@ def subscribed(tmp_path):
             seed=1, run=tmp_path,
         )  # fmt: skip
         log = SessionLog(spec.node)
-        role = Subscribing(spec, Connections(epoll, log), log, lambda _: None, [0], Progress((), (0,)))
+        role = Subscribing(spec, Connections(epoll, log), log, lambda _: None, [0, 0, 0], Progress((), (0,), (1,), 2))
         ends = []
         broker = threading.Thread(target=lambda: ends.append(greet(server)))
         broker.start()

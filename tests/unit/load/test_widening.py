@@ -13,28 +13,30 @@ pytestmark = pytest.mark.unit
 LOOK_NS = 1_000_000
 
 
-def drive(rate_of, *, seconds=3.0):
-    """Lets a broker deliver `rate_of(window)` messages a second, looking every millisecond."""
-    widening, delivered = Widening(), 0.0
+def drive(rate_of, *, seconds=3.0, lost_of=lambda _: 0):
+    """Lets a broker deliver `rate_of(window)` messages a second and lose others, looking every millisecond."""
+    widening, delivered, lost = Widening(), 0.0, 0.0
     for now in range(0, int(seconds * 1e9), LOOK_NS):
-        delivered += rate_of(widening.look(now, int(delivered))) * LOOK_NS / 1e9
+        window = widening.look(now, int(delivered), int(lost))
+        delivered += rate_of(window) * LOOK_NS / 1e9
+        lost += lost_of(window) * LOOK_NS / 1e9
     return widening
 
 
 def test_window_stops_where_the_broker_delivers_no_more():
     widening = drive(lambda window: 10_000 * min(window, 100))
 
-    assert [window for window, _ in widening.steps] == [32, 64, 128, 256, 500]
+    assert [window for window, _ in widening.steps] == [64, 128, 256, 512]
     assert widening.size == 128
-    assert widening.steps[0][1] == pytest.approx(320_000, rel=0.01)
+    assert widening.steps[0][1] == pytest.approx(640_000, rel=0.01)
     assert widening.steps[-1][1] == pytest.approx(1_000_000, rel=0.01)
-    assert widening.settled_ns == 5 * STEP_NS
+    assert widening.settled_ns == 4 * STEP_NS
 
 
 def test_one_slow_interval_does_not_stop_it():
-    widening = drive(lambda window: 1_000 if window == 64 else 10_000 * min(window, 128))
+    widening = drive(lambda window: 1_000 if window == 128 else 10_000 * min(window, 256))
 
-    assert widening.size == 128
+    assert widening.size == 256
 
 
 def test_broker_that_a_wider_window_slows_down_gets_the_best_one():
@@ -45,6 +47,21 @@ def test_window_never_passes_what_a_broker_queues():
     widening = drive(lambda window: 1_000 * window)
 
     assert (widening.size, widening.settled_ns is None) == (MOST, False)
+
+
+def test_window_goes_back_at_once_where_messages_get_lost():
+    widening = drive(lambda window: 1_000 * window, lost_of=lambda window: 100 if window > 256 else 0)
+
+    assert [window for window, _ in widening.steps] == [64, 128, 256, 512]
+    assert widening.size == 256
+
+
+def test_search_that_is_stopped_keeps_the_best_so_far_and_says_that_it_did_not_settle():
+    widening = drive(lambda window: 1_000 * window, seconds=0.35)
+
+    assert widening.stop() == 256
+    assert widening.look(10**10, 10**9) == 256
+    assert widening.settled_ns is None
 
 
 def test_broker_that_delivers_nothing_keeps_the_first_window():
@@ -71,11 +88,11 @@ def test_window_reached_brings_nearly_the_highest_rate(per_place, most_useful):
 
 
 def test_room_follows_the_widening():
-    counts = [0, 0]
-    window = Window(Widening(), fan_out=1.0, counts=counts, progress=Progress((0,), (1,)))
+    counts = [0, 0, 0, 0]
+    window = Window(Widening(), fan_out=1.0, counts=counts, progress=Progress((0,), (1,), (2,), 3))
     assert window.room(0) == FIRST
 
-    counts[:] = [1000, 1000]
+    counts[:2] = [1000, 1000]
     for now in range(0, 2 * STEP_NS, LOOK_NS):
         counts[0] += 10
         counts[1] += 10

@@ -5,11 +5,13 @@ from brokerlab.load.window import PATIENCE_NS, Window
 
 pytestmark = pytest.mark.unit
 
-PUBLISHED, DELIVERED = 0, 1
+PUBLISHED, DELIVERED, OVERTAKEN, WINDOW = range(4)
+PROGRESS = Progress((PUBLISHED,), (DELIVERED,), (OVERTAKEN,), WINDOW)
 
 
 def make(counts, *, size=10, fan_out=1.0):
-    return Window(size, fan_out=fan_out, counts=counts, progress=Progress((PUBLISHED,), (DELIVERED,)))
+    counts += [0] * (4 - len(counts))
+    return Window(size, fan_out=fan_out, counts=counts, progress=PROGRESS)
 
 
 def test_room_is_the_window_less_what_is_outstanding():
@@ -39,7 +41,20 @@ def test_progress_keeps_a_full_window_waiting():
     counts = [10, 0]
     window = make(counts)
     window.room(1)
-    counts[:] = [11, 1]
+    counts[:2] = [11, 1]
 
     assert window.room(2 + PATIENCE_NS) == 0
     assert window.written_off == 0
+
+
+def test_a_message_that_later_ones_overtook_leaves_the_window():
+    counts = [10, 7, 3, 0]
+
+    assert make(counts).room(0) == 10
+
+
+def test_the_size_stands_where_other_workers_see_it():
+    counts = [0, 0, 0, 0]
+    make(counts, size=33)
+
+    assert counts[WINDOW] == 33

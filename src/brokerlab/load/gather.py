@@ -1,0 +1,63 @@
+"""How long a worker of a saturating load lets the kernel gather before it looks at its sockets again.
+
+Waking up costs some 25 µs of CPU, more than all that is done then for a hundred messages (docs/design/0004), and
+under saturation that CPU is the broker's. So a worker sleeps for a share of the time that a message takes through
+the window, which keeps the broker supplied with the rest of it:
+
+    pause = share x window / (messages a second)      from SHORTEST_S on, at most LONGEST_S
+
+A window so small that the pause would be shorter is served as things happen, without any gathering.
+"""
+
+from collections.abc import MutableSequence
+
+from brokerlab.load.spec import Progress
+
+SHORTEST_S = 0.000_25
+LONGEST_S = 0.008
+_LOOK_NS = 20_000_000  # how often the rate is looked at
+_READS = 64  # a judgement on how many messages a read brings
+_GROWTH = 1.25
+
+
+class Gather:
+    """Is asked before each sleep how long it may be."""
+
+    def __init__(self, counts: MutableSequence[int], progress: Progress, *, fan_out: float, share: float) -> None:
+        self._counts, self._progress = counts, progress
+        self._fan_out, self._share = fan_out, share
+        self._delivered, self._looked_ns = 0, 0
+        self._pause_s = SHORTEST_S
+        self._most_s = LONGEST_S
+        self._reads = self._largest = self._like_largest = 0
+
+    def pause_s(self, now: int) -> float:
+        """How long to sleep now; 0 is to wait for the next event instead."""
+        if now - self._looked_ns > _LOOK_NS:
+            self._look(now)
+        pause_s = min(self._pause_s, self._most_s)
+        return pause_s if pause_s >= SHORTEST_S else 0.0
+
+    def _look(self, now: int) -> None:
+        delivered = sum(self._counts[place] for place in self._progress.delivered)
+        count, seconds = delivered - self._delivered, (now - self._looked_ns) / 1e9
+        self._delivered, self._looked_ns = delivered, now
+        window = self._counts[self._progress.window]
+        if count > 0:
+            self._pause_s = min(LONGEST_S, self._share * window * self._fan_out * seconds / count)
+
+    def note(self, messages: int) -> None:
+        """Takes how many messages a subscriber's read brought, where they are acknowledged.
+
+        A broker with a limit of messages in flight waits for acknowledgements once it has sent so many: then most
+        reads bring exactly as many, and looking more often makes it faster.
+        """
+        if messages > self._largest:
+            self._largest, self._like_largest = messages, 0
+        self._like_largest += messages == self._largest
+        self._reads += 1
+        if self._reads < _READS:
+            return
+        is_limited = self._largest > 1 and self._like_largest > _READS // 2
+        self._most_s = max(SHORTEST_S, self._most_s / 2) if is_limited else min(LONGEST_S, self._most_s * _GROWTH)
+        self._reads = self._largest = self._like_largest = 0
