@@ -1,6 +1,5 @@
 """Bytes on their way into a stream, with a note of when each packet was handed over."""
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -26,9 +25,11 @@ class _Chunk:
 class Outbox:
     """A queue before one stream; a packet counts as handed over with its last byte."""
 
+    __slots__ = ("_chunks", "_stream", "handed", "last_ns")
+
     def __init__(self, stream: Taker) -> None:
         self._stream = stream
-        self._chunks: deque[_Chunk] = deque()
+        self._chunks: list[_Chunk] = []  # few: a deque would take half a kilobyte of every client
         self.handed = 0  # counted packets
         self.last_ns = 0
 
@@ -61,5 +62,5 @@ class Outbox:
             self.last_ns = at_ns
             chunk.handed += taken
             if chunk.handed == len(chunk.data):
-                self._chunks.popleft()
+                self._chunks.pop(0)
         return True

@@ -26,17 +26,42 @@ from brokerlab.load.stream import Stream
 Longs = NDArray[np.int64]
 
 BLOCK_BYTES = 256 * 1024  # handed to the socket at once, at most
-_FIRST_RING = 256
+_FIRST_RING = 8  # one of thousands of publishers has a message or two in flight; a faster one's ring grows
+# The rows of a ring.
+_INTENDED, _RELEASED, _SENT, _ACKED = range(4)
 _RECORD_AT = 4096  # rows of one publisher that wait in its ring before they are recorded
 _NOTHING: Longs = np.empty(0, dtype=np.int64)
 
 
 class Publisher:
-    """One client of a publishing worker."""
+    """One client of a publishing worker; a worker may have tens of thousands of them."""
+
+    __slots__ = (
+        "_due",
+        "_level",
+        "_messages",
+        "_most_in_flight",
+        "_oldest",
+        "_outbox",
+        "_prepared",
+        "_prepared_ns",
+        "_qos",
+        "_recorded",
+        "_ring",
+        "_room_since_ns",
+        "_rows",
+        "_times",
+        "_unread",
+        "block",
+        "client",
+        "following",
+        "seen",
+        "stream",
+    )  # fmt: skip
 
     def __init__(
         self, client: Client, stream: Stream, messages: Messages, *, qos: int, rows: PublicationRows,
-        level: int = PROTOCOL_LEVEL, receive_maximum: int = wire.PACKET_IDS,
+        level: int = PROTOCOL_LEVEL, receive_maximum: int = wire.PACKET_IDS, seen: Longs | None = None,
     ) -> None:  # fmt: skip
         self.client, self.stream = client, stream
         self._messages, self._qos, self._rows, self._level = messages, qos, rows, level
@@ -47,12 +72,12 @@ class Publisher:
         self._due = _NOTHING
         self._prepared: Block | None = None
         self._prepared_ns = 0
-        self._intended_ns, self._sent_ns, self._acked_ns = (np.zeros(_FIRST_RING, dtype=np.int64) for _ in range(3))
-        self._released_ns = np.zeros(_FIRST_RING, dtype=np.int64)
+        self._ring = np.zeros((4, _FIRST_RING), dtype=np.int64)
         self._room_since_ns = 0  # when an acknowledgement last made room where there was none
         self._recorded = self._oldest = self.following = 0
         self._unread = b""
-        self.seen = np.zeros(5, dtype=np.int64)  # PUBACK, PUBREC, PUBCOMP, identifiers not in flight, refused
+        # PUBACK, PUBREC, PUBCOMP, identifiers not in flight, refused
+        self.seen: Longs = np.zeros(5, dtype=np.int64) if seen is None else seen
 
     # -- the schedule ---------------------------------------------------------------------------------------------
 
@@ -107,11 +132,10 @@ class Publisher:
         """The next messages as bytes, with their places in the ring ready; they are not in flight yet."""
         count = intended_ns.size
         self._make_room(count)
-        places = np.arange(self.following, self.following + count) & (self._intended_ns.size - 1)
-        self._intended_ns[places] = intended_ns
-        self._released_ns[places] = np.maximum(intended_ns, self._room_since_ns)
-        self._sent_ns[places] = 0
-        self._acked_ns[places] = 0
+        for here, there in self._places(self.following, count):
+            self._ring[_INTENDED, here] = intended_ns[there]
+            self._ring[_RELEASED, here] = np.maximum(intended_ns[there], self._room_since_ns)
+            self._ring[_SENT:, here] = 0
         return self._messages.build(self.following, intended_ns)
 
     # -- the socket -----------------------------------------------------------------------------------------------
@@ -140,8 +164,8 @@ class Publisher:
         return self._outbox.push(self._note_handed)
 
     def _note_handed(self, before: int, count: int, at_ns: int) -> None:
-        places = np.arange(before, before + count) & (self._sent_ns.size - 1)
-        self._sent_ns[places] = at_ns
+        for here, _ in self._places(before, count):
+            self._ring[_SENT, here] = at_ns
         if self._qos == 0:
             self._oldest = before + count
 
@@ -156,7 +180,7 @@ class Publisher:
         was_full, why = not self.room(), wire.FULL
         while why == wire.FULL:
             at, self._oldest, _, used, why = wire.walk_acknowledgements(
-                view, length, at, self._level, self._oldest, self.following, self._acked_ns, now, out, self.seen
+                view, length, at, self._level, self._oldest, self.following, self._ring[_ACKED], now, out, self.seen
             )
             if used:
                 self._outbox.put(memoryview(out[:used].tobytes()))
@@ -181,24 +205,31 @@ class Publisher:
         count = until - self._recorded
         if not count or (count < _RECORD_AT and not everything):
             return None
-        places = np.arange(self._recorded, until) & (self._intended_ns.size - 1)
-        intended, sent, acked = self._intended_ns[places], self._sent_ns[places], self._acked_ns[places]
-        released = self._released_ns[places]
+        done = np.concatenate([self._ring[:, here] for here, _ in self._places(self._recorded, count)], axis=1)
+        intended, _, sent, acked = done
         self._rows.add(self.client.number, self._recorded, intended, sent, acked)
         self._recorded = until
-        return np.stack([intended, released, sent])
+        return done[:_ACKED]
+
+    def _places(self, first: int, count: int) -> tuple[tuple[slice, slice], ...]:
+        """Where `count` messages from `first` on lie in the ring: one stretch, or two where it begins anew."""
+        size = self._ring.shape[1]
+        start = first & (size - 1)
+        until_end = size - start
+        if count <= until_end:
+            return ((slice(start, start + count), slice(0, count)),)
+        return ((slice(start, size), slice(0, until_end)), (slice(0, count - until_end), slice(until_end, count)))
 
     def _make_room(self, count: int) -> None:
         """Doubles the ring until the messages not yet recorded and `count` more fit."""
-        size = self._intended_ns.size
-        needed = self.following - self._recorded + count
-        if needed <= size:
-            return
-        larger = size
-        while larger < needed:
+        waiting = self.following - self._recorded
+        size = larger = self._ring.shape[1]
+        while larger < waiting + count:
             larger *= 2
-        numbers = np.arange(self._recorded, self.following)
-        for name in ("_intended_ns", "_released_ns", "_sent_ns", "_acked_ns"):
-            ring = np.zeros(larger, dtype=np.int64)
-            ring[numbers & (larger - 1)] = getattr(self, name)[numbers & (size - 1)]
-            setattr(self, name, ring)
+        if larger == size:
+            return
+        kept = [self._ring[:, here] for here, _ in self._places(self._recorded, waiting)]
+        self._ring = np.zeros((4, larger), dtype=np.int64)
+        old = np.concatenate(kept, axis=1)
+        for here, there in self._places(self._recorded, waiting):
+            self._ring[:, here] = old[:, there]

@@ -32,6 +32,9 @@ _SHORTEST_SLEEP_NS = 100_000
 # this much and watches the clock instead, so that a message leaves within microseconds of its intended time.
 _WATCH_NS = 150_000
 _ROOM_TO_WATCH_NS = 1_000_000
+# The next message of each is built ahead of its time; for thousands of publishers that would take half a kilobyte
+# each, and there is little time between two messages anyway.
+_FEW_PUBLISHERS = 1_000
 _WINDOW_PAUSE_NS = 1_000_000
 _FEW_IN_FLIGHT = 1_000  # with less room than this a publisher that gathers would make the broker wait
 _BUFFER_BYTES = 1 << 18
@@ -60,6 +63,7 @@ class Publishing:
         self._order = Go(0, 0, 0)
         self._is_sent = self._is_settled = False
         self._lag = Lag()
+        self._seen = np.zeros(len(_SEEN), dtype=np.int64)  # acknowledgements of all publishers
         self._waited = 0
         self._cpu_ns = self._wall_ns = 0
         self._buffer = bytearray(_BUFFER_BYTES)
@@ -89,7 +93,7 @@ class Publishing:
             messages = messages_of(client, spec.workload, seed=spec.seed, level=session.level)
             publisher = Publisher(
                 client, stream, messages, qos=spec.workload.qos, rows=self._rows, level=session.level,
-                receive_maximum=most,
+                receive_maximum=most, seen=self._seen,
             )  # fmt: skip
             if spec.workload.qos and most < _FEW_IN_FLIGHT:
                 self._gather = None
@@ -120,7 +124,6 @@ class Publishing:
         self._writer.close()
         for publisher in self._open.values():
             connection.disconnect(publisher.client, publisher.stream, log=self._log)
-        seen = sum((publisher.seen for publisher in self._all), np.zeros(5, dtype=np.int64))
         widening = self._window.widening if self._window else None
         return Stopped(
             messages=sum(publisher.following for publisher in self._all),
@@ -130,7 +133,7 @@ class Publishing:
             unsent=sum(publisher.unsent + publisher.still_due() for publisher in self._all),
             lag_buckets=self._lag.buckets(),
             lag_max_ns=self._lag.max_ns,
-            acknowledgements=dict(zip(_SEEN, seen.tolist(), strict=True)),
+            acknowledgements=dict(zip(_SEEN, self._seen.tolist(), strict=True)),
             waited=self._waited,
             written_off=self._window.written_off if self._window else 0,
             window=self._window.size if self._window else None,
@@ -246,7 +249,8 @@ class Publishing:
         publisher = self._open[fd]
         if fd in self._on_agenda or publisher.is_blocked or not publisher.room():
             return
-        publisher.prepare()
+        if len(self._open) <= _FEW_PUBLISHERS:
+            publisher.prepare()
         if (due_ns := publisher.next_due_ns()) is not None:
             self._on_agenda.add(fd)
             heapq.heappush(self._agenda, (due_ns, fd))

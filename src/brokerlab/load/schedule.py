@@ -67,7 +67,8 @@ def poisson_ns(schedule: Schedule, span: Span) -> Iterator[Longs]:
         gaps_ns[0] += last_ns  # one sum from the first gap on, wherever the chunks are cut
         times_ns = np.cumsum(gaps_ns)
         last_ns = float(times_ns[-1])
-        yield from _chunk(span, times_ns[times_ns < span.duration_ns])
+        if (chunk := _chunk(span, times_ns[times_ns < span.duration_ns])).size:
+            yield chunk
 
 
 def jitter_ns(schedule: Schedule, span: Span) -> Iterator[Longs]:
@@ -83,7 +84,8 @@ def jitter_ns(schedule: Schedule, span: Span) -> Iterator[Longs]:
         number = np.arange(begin, min(begin + span.chunk, count))
         off = (2 * random.random(number.size) - 1) * reach
         times_ns = (middle + number + off) * interval_ns
-        yield from _chunk(span, times_ns[times_ns < span.duration_ns])
+        if (chunk := _chunk(span, times_ns[times_ns < span.duration_ns])).size:
+            yield chunk
 
 
 def burst_ns(schedule: Schedule, span: Span) -> Iterator[Longs]:
@@ -157,10 +159,9 @@ def _count(last: float) -> int:
 def _numbered(span: Span, count: int, at_ns: Callable[[Longs], Reals]) -> Iterator[Longs]:
     """Message i is computed from i, not from its predecessor: no rounding error adds up."""
     for begin in range(0, count, span.chunk):
-        yield from _chunk(span, at_ns(np.arange(begin, min(begin + span.chunk, count))))
+        yield _chunk(span, at_ns(np.arange(begin, min(begin + span.chunk, count))))
 
 
-def _chunk(span: Span, times_ns: Reals) -> Iterator[Longs]:
+def _chunk(span: Span, times_ns: Reals) -> Longs:
     """Times since the start as absolute times; rounding must not carry the last one to the end of the schedule."""
-    if times_ns.size:
-        yield span.start_ns + np.minimum(times_ns.astype(np.int64), span.duration_ns - 1)
+    return span.start_ns + np.minimum(times_ns.astype(np.int64), span.duration_ns - 1)

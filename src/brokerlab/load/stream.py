@@ -80,6 +80,8 @@ class Stream(Protocol):
 class TcpStream:
     """MQTT on bare TCP: the socket's own functions, with nothing in between."""
 
+    __slots__ = ("close", "fileno", "has_more", "is_stamped", "send", "socket", "stages")
+
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self.socket = sock

@@ -22,7 +22,7 @@ from brokerlab.load.stream import Stream
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES
-from brokerlab.study.values import Arrivals
+from brokerlab.study.values import Arrivals, Qos
 
 _BUFFER_BYTES = 1 << 20
 _RECEIVE_BUFFER_BYTES = 4 << 20
@@ -31,13 +31,16 @@ _CHECK_NS = 50_000_000
 
 
 class Subscriber:
-    """One client of a subscribing worker."""
+    """One client of a subscribing worker; a worker may have tens of thousands of them."""
 
-    def __init__(self, client: Client, stream: Stream) -> None:
+    __slots__ = ("client", "empty_ns", "held", "highest", "outbox", "stream", "unread")
+
+    def __init__(self, client: Client, stream: Stream, *, qos: int) -> None:
         self.client, self.stream = client, stream
         self.outbox = Outbox(stream)
         self.unread = b""
-        self.held = np.zeros(65_536, dtype=np.uint8)  # QoS 2 identifiers that are not released yet
+        # QoS 2 identifiers that are not released yet
+        self.held = np.zeros(wire.HELD_BYTES if qos == Qos.EXACTLY_ONCE else 0, dtype=np.uint8)
         self.empty_ns = now_ns()  # when the socket was last seen empty
         self.highest: NDArray[np.int64] | None = None  # sequence number by publisher, where the window wants to know
 
@@ -79,7 +82,7 @@ class Subscribing:
             session = connection.connect(client, self._spec, timeout_s=order.timeout_s, log=self._log)
             stream = session.stream
             self._keep_alive_s = min(self._keep_alive_s, session.keep_alive_s)
-            self._open[stream.fileno()] = Subscriber(client, stream)
+            self._open[stream.fileno()] = Subscriber(client, stream, qos=self._spec.workload.qos)
             stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
             stream.stamp()
 

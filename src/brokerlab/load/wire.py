@@ -27,6 +27,7 @@ Bytes = NDArray[np.uint8]
 Longs = NDArray[np.int64]
 
 IDENTITY_BYTES = 16
+HELD_BYTES = 65_536 // 8  # a bit for every packet identifier
 PACKET_IDS = 65_535  # MQTT 3.1.1 section 2.3.1: 1 to 65535
 
 # Why a walk stopped.
@@ -150,8 +151,9 @@ def walk_deliveries(
 
     `level` is the protocol level: from 5 on a PUBLISH has properties, which are passed over.
     A row is (publisher, seq, intended_ns, payload_bytes, first byte of the packet).
-    `held` marks the identifiers of QoS 2 messages that are not yet released: the same identifier again is
-    a retransmission that must not reach the application (MQTT 3.1.1 section 4.3.3), so it gets no row.
+    `held` marks the identifiers of QoS 2 messages that are not yet released, a bit each: the same identifier again is
+    a retransmission that must not reach the application (MQTT 3.1.1 section 4.3.3), so it gets no row. It is empty
+    where QoS 2 was not granted.
     Returns (next position, next row, bytes of acknowledgements, retransmissions, why it stopped).
     """
     used = 0
@@ -168,7 +170,9 @@ def walk_deliveries(
         first = np.int64(buffer[at])
         kind = first >> 4
         if kind == 6 and (size == 2 or (level >= 5 and size > 2)):
-            held[np.int64(buffer[begin]) << 8 | buffer[begin + 1]] = 0
+            identifier = np.int64(buffer[begin]) << 8 | buffer[begin + 1]
+            if held.size:
+                held[identifier >> 3] &= 0xFF ^ (1 << (identifier & 7))
             _acknowledge(acks, used, 0x70, buffer[begin], buffer[begin + 1])
             used += 4
         elif kind == 3:
@@ -183,9 +187,10 @@ def walk_deliveries(
                 identifier = np.int64(buffer[payload]) << 8 | buffer[payload + 1]
                 _acknowledge(acks, used, 0x40 if qos == 1 else 0x50, buffer[payload], buffer[payload + 1])
                 used += 4
-                if qos == 2:
-                    is_new = held[identifier] == 0
-                    held[identifier] = 1
+                if qos == 2 and held.size:
+                    mark = 1 << (identifier & 7)
+                    is_new = (held[identifier >> 3] & mark) == 0
+                    held[identifier >> 3] |= mark
                 payload += 2
             if level >= 5:
                 payload = _after_properties(buffer, payload, end)
