@@ -15,8 +15,10 @@ from brokerlab.errors import RunError
 from brokerlab.load import connection
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.messages import messages_of
+from brokerlab.load.opening import open_one
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.rows import PublicationRows
+from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import WorkerSpec
 
 _BLOCK = 3_000  # messages; 64-byte payloads make 256 KiB of them
@@ -45,8 +47,8 @@ class _NoRows(PublicationRows):
 
 def send_ceiling(spec: WorkerSpec, *, seconds: float) -> Ceiling:
     """Lets the first client of `spec` send for so long as fast as it goes, then waits for every acknowledgement."""
-    client, log = spec.clients[0], connection.SessionLog(spec.node)
-    session = connection.connect(client, spec, timeout_s=_ANSWER_S, log=log)
+    client, log = spec.clients[0], SessionLog(spec.node)
+    session = open_one(client, spec, timeout_s=_ANSWER_S, log=log)
     publisher = Publisher(
         client,
         session.stream,

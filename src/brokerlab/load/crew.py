@@ -14,6 +14,7 @@ from typing import Self, TypeVar
 
 from brokerlab.errors import RunError
 from brokerlab.load import worker
+from brokerlab.load.opening import AT_ONCE
 from brokerlab.load.spec import (
     Connect,
     Connected,
@@ -85,18 +86,24 @@ class Crew:
     # -- the words of spec.py -------------------------------------------------------------------------------------
 
     def connect(self, *, timeout_s: float) -> None:
+        """Returns when every client is connected; `timeout_s` is how long one may take."""
         self._tell(self._nodes(), Connect(timeout_s))
-        clients = sum(len(spec.clients) for spec in self._specs)
-        self._gather(self._nodes(), Connected, within_s=timeout_s * clients, waiting_for="every client's CONNACK")
+        self._gather(
+            self._nodes(), Connected, within_s=self._patience_s(timeout_s), waiting_for="every client's CONNACK"
+        )
 
     def subscribe(self, *, timeout_s: float) -> dict[int, int]:
         """The QoS granted to each subscriber."""
-        self._tell(self._nodes(), Subscribe())
-        clients = sum(len(spec.clients) for spec in self._specs)
+        self._tell(self._nodes(), Subscribe(timeout_s))
         answers = self._gather(
-            self._nodes(), Subscribed, within_s=timeout_s * clients, waiting_for="every subscriber's SUBACK"
+            self._nodes(), Subscribed, within_s=self._patience_s(timeout_s), waiting_for="every subscriber's SUBACK"
         )
         return {number: granted for answer in answers.values() for number, granted in answer.granted_qos}
+
+    def _patience_s(self, timeout_s: float) -> float:
+        """How long to wait for a worker that watches over each of its clients itself, some of them at a time."""
+        most = max((len(spec.clients) for spec in self._specs), default=0)
+        return timeout_s * (2 + most // AT_ONCE)
 
     def go(self, order: Go) -> None:
         self._tell(self._nodes(), order)

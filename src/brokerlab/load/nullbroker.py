@@ -9,6 +9,7 @@ most WINDOW of them are in flight. What is published is not delivered, but for t
 When it has played, and at its end (SIGTERM), it prints what it counted, as one line of JSON.
 """
 
+import contextlib
 import json
 import select
 import signal
@@ -160,11 +161,19 @@ class NullBroker:
                     elif fd in self._peers:
                         self._ready(fd, self._peers[fd], event)
                 self._keep_time()
+            self._read_rest()
         finally:
             for fd in list(self._peers):
                 self._close(fd)
             self._epoll.close()
         return self._total()
+
+    def _read_rest(self) -> None:
+        """Counts what clients handed over before the end, though it was not read until now."""
+        for peer in self._peers.values():
+            with contextlib.suppress(OSError):  # nothing more, or the client's own end
+                while True:
+                    self._read(peer)
 
     def _total(self) -> Count:
         received = self._received.tolist()

@@ -10,14 +10,29 @@ import numpy as np
 
 from brokerlab.load import connection
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.connection import Session
 from brokerlab.load.gather import Gather
 from brokerlab.load.lag import Lag
 from brokerlab.load.messages import messages_of
+from brokerlab.load.opening import Openings, give_up
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.rows import PublicationRows
 from brokerlab.load.schedule import Span, intended_ns
-from brokerlab.load.spec import Connect, Drain, Go, Progress, Sent, Settled, Stopped, Subscribed, WorkerSpec
+from brokerlab.load.sessionlog import SessionLog
+from brokerlab.load.spec import (
+    Connect,
+    Connected,
+    Drain,
+    Go,
+    Progress,
+    Sent,
+    Settled,
+    Stopped,
+    Subscribe,
+    Subscribed,
+    WorkerSpec,
+)
 from brokerlab.load.widening import FIRST, FIRST_EXACTLY_ONCE, Widening
 from brokerlab.load.window import PORTION, Window
 from brokerlab.record.directory import RunDirectory
@@ -45,7 +60,7 @@ class Publishing:
     """Implements Role."""
 
     def __init__(
-        self, spec: WorkerSpec, connections: Connections, log: connection.SessionLog, say: Say,
+        self, spec: WorkerSpec, connections: Connections, log: SessionLog, say: Say,
         counts: MutableSequence[int], progress: Progress,
     ) -> None:  # fmt: skip
         self._spec, self._connections, self._log, self._say = spec, connections, log, say
@@ -60,6 +75,7 @@ class Publishing:
         self._open: dict[int, Publisher] = {}  # by file descriptor: those whose connection stands
         self._agenda: list[tuple[int, int]] = []  # a heap of (next due, file descriptor)
         self._on_agenda: set[int] = set()
+        self._openings: Openings | None = None
         self._order = Go(0, 0, 0)
         self._is_sent = self._is_settled = False
         self._lag = Lag()
@@ -85,24 +101,33 @@ class Publishing:
     # -- what the lab asks for ------------------------------------------------------------------------------------
 
     def connect(self, order: Connect) -> None:
-        spec = self._spec
-        for client in spec.clients:
-            session = connection.connect(client, spec, timeout_s=order.timeout_s, log=self._log)
-            stream = session.stream
-            most = min(session.receive_maximum, spec.workload.schedule.inflight or session.receive_maximum)
-            messages = messages_of(client, spec.workload, seed=spec.seed, level=session.level)
-            publisher = Publisher(
-                client, stream, messages, qos=spec.workload.qos, rows=self._rows, level=session.level,
-                receive_maximum=most, seen=self._seen,
-            )  # fmt: skip
-            if spec.workload.qos and most < _FEW_IN_FLIGHT:
-                self._gather = None
-            self._connections.add(client, stream, keep_alive_s=session.keep_alive_s)
-            self._all.append(publisher)
-            self._open[stream.fileno()] = publisher
+        self._openings = Openings(
+            self._spec, self._connections.epoll, self._log, opened=self._opened, failed=give_up,
+            timeout_s=order.timeout_s,
+        )  # fmt: skip
+        for client in self._spec.clients:
+            self._openings.ask(client)
 
-    def subscribe(self) -> Subscribed:
-        return Subscribed()
+    def _opened(self, session: Session) -> None:
+        spec, client, stream = self._spec, session.client, session.stream
+        most = min(session.receive_maximum, spec.workload.schedule.inflight or session.receive_maximum)
+        messages = messages_of(client, spec.workload, seed=spec.seed, level=session.level)
+        publisher = Publisher(
+            client, stream, messages, qos=spec.workload.qos, rows=self._rows, level=session.level,
+            receive_maximum=most, seen=self._seen,
+        )  # fmt: skip
+        if spec.workload.qos and most < _FEW_IN_FLIGHT:
+            self._gather = None
+        self._connections.add(client, stream, keep_alive_s=session.keep_alive_s)
+        self._all.append(publisher)
+        self._open[stream.fileno()] = publisher
+        if len(self._all) == len(spec.clients):
+            self._say(Connected())
+        if stream.has_more:
+            self.ready(stream.fileno(), select.EPOLLIN)
+
+    def subscribe(self, _order: Subscribe) -> None:
+        self._say(Subscribed())
 
     def go(self, order: Go) -> None:
         self._order = order
@@ -151,6 +176,8 @@ class Publishing:
         if self._connections.is_ping_due(now):
             for fd, publisher in list(self._open.items()):
                 self._guarded(fd, publisher.ping)
+        if self._openings:
+            return self._openings.tick(now)
         if not self._order.end_ns or self._is_sent:
             return None
         if self._window:
@@ -165,6 +192,9 @@ class Publishing:
         return self._next_wake_ns(now_ns())
 
     def ready(self, fd: int, event: int) -> None:
+        if self._openings and fd in self._openings:
+            self._openings.ready(fd)
+            return
         publisher = self._open[fd]
         if event & select.EPOLLOUT:
             self._guarded(fd, publisher.push)

@@ -4,11 +4,12 @@ import select
 from collections.abc import Callable
 from typing import Protocol
 
-from brokerlab.load.connection import KEEP_ALIVE_S, SessionLog
-from brokerlab.load.spec import Client, Connect, Drain, Go, Sent, Settled, Stopped, Subscribed
+from brokerlab.load.connection import KEEP_ALIVE_S
+from brokerlab.load.sessionlog import SessionLog
+from brokerlab.load.spec import Client, Connect, Connected, Drain, Go, Sent, Settled, Stopped, Subscribe, Subscribed
 from brokerlab.load.stream import Stream
 
-Report = Sent | Settled
+Report = Connected | Subscribed | Sent | Settled
 Say = Callable[[Report], None]
 
 
@@ -20,9 +21,13 @@ class Role(Protocol):
         """How long the loop lets the kernel gather before it looks at the sockets again; 0 is not at all."""
         ...
 
-    def connect(self, order: Connect) -> None: ...
+    def connect(self, order: Connect, /) -> None:
+        """Begins to connect; says Connected when every client is."""
+        ...
 
-    def subscribe(self) -> Subscribed: ...
+    def subscribe(self, order: Subscribe, /) -> None:
+        """Begins to subscribe; says Subscribed when every subscriber has its answer."""
+        ...
 
     def go(self, order: Go, /) -> None: ...
 
@@ -41,7 +46,7 @@ class Connections:
     """The open sockets of a worker, by file descriptor, and which of them wait until they can be written."""
 
     def __init__(self, epoll: select.epoll, log: SessionLog) -> None:
-        self._epoll, self._log = epoll, log
+        self.epoll, self._log = epoll, log
         self._writing: set[int] = set()
         self.open: dict[int, Client] = {}
         self.closed_by_broker: list[str] = []
@@ -49,23 +54,22 @@ class Connections:
         self._keep_alive_s = KEEP_ALIVE_S
 
     def add(self, client: Client, stream: Stream, *, keep_alive_s: int = KEEP_ALIVE_S) -> None:
-        """Watches a stream from now on; the shortest keep-alive that a broker asked for counts for all."""
+        """Takes over a stream that the epoll watches; the shortest keep-alive that a broker asks for is that of all."""
         if keep_alive_s:  # 0: the broker does not ask for any
             self._keep_alive_s = min(self._keep_alive_s, keep_alive_s)
         self.open[stream.fileno()] = client
-        self._epoll.register(stream.fileno(), select.EPOLLIN)
 
     def want_write(self, fd: int, wanted: bool) -> None:
         """Has the loop call `ready` when the socket takes bytes again, or no longer."""
         if wanted != (fd in self._writing):
-            self._epoll.modify(fd, select.EPOLLIN | (select.EPOLLOUT if wanted else 0))
+            self.epoll.modify(fd, select.EPOLLIN | (select.EPOLLOUT if wanted else 0))
             (self._writing.add if wanted else self._writing.discard)(fd)
 
     def lost(self, fd: int, reason: str) -> None:
         """Takes note that the broker ended a connection; the others go on."""
         client = self.open.pop(fd)
         self._writing.discard(fd)
-        self._epoll.unregister(fd)
+        self.epoll.unregister(fd)
         self._log.add(client, "closed by broker")
         self.closed_by_broker.append(f"{client.name}: {reason}")
 

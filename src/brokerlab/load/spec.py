@@ -54,7 +54,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    timeout_s: float = 10.0
+    timeout_s: float = 10.0  # of each client
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    pass
+    timeout_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)

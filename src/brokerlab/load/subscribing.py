@@ -11,14 +11,29 @@ from numpy.typing import NDArray
 
 from brokerlab.load import connection, wire
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.connection import Session
 from brokerlab.load.gather import Gather
 from brokerlab.load.lag import Lag
+from brokerlab.load.opening import Openings, give_up
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import LEVELS
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.rows import DeliveryRows
-from brokerlab.load.spec import Client, Connect, Drain, Go, Progress, Settled, Stopped, Subscribed, WorkerSpec
+from brokerlab.load.sessionlog import SessionLog
+from brokerlab.load.spec import (
+    Client,
+    Connect,
+    Connected,
+    Drain,
+    Go,
+    Progress,
+    Settled,
+    Stopped,
+    Subscribe,
+    WorkerSpec,
+)
 from brokerlab.load.stream import Stream
+from brokerlab.load.subscriptions import Subscriptions, is_suback
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES
@@ -49,7 +64,7 @@ class Subscribing:
     """Implements Role."""
 
     def __init__(
-        self, spec: WorkerSpec, connections: Connections, log: connection.SessionLog, say: Say,
+        self, spec: WorkerSpec, connections: Connections, log: SessionLog, say: Say,
         counts: MutableSequence[int], progress: Progress,
     ) -> None:  # fmt: skip
         self._spec, self._connections, self._log, self._say = spec, connections, log, say
@@ -57,11 +72,12 @@ class Subscribing:
         self._writer = PartWriter(RunDirectory(spec.run).raw("deliveries"), spec.node.replace("/", "-"), DELIVERIES)
         self._rows = DeliveryRows(self._writer)
         self._open: dict[int, Subscriber] = {}
+        self._openings: Openings | None = None
+        self._subscriptions: Subscriptions | None = None
         self._drain: Drain | None = None
         self._last_ns = 0
         self._is_settled = False
         self._level = LEVELS[spec.workload.protocol]
-        self._keep_alive_s = connection.KEEP_ALIVE_S
         self._retransmissions = 0
         self._cpu_ns = self._wall_ns = 0
         self._order, self._lag = Go(0, 0, 0), Lag()
@@ -78,22 +94,30 @@ class Subscribing:
     # -- what the lab asks for ------------------------------------------------------------------------------------
 
     def connect(self, order: Connect) -> None:
+        self._openings = Openings(
+            self._spec, self._connections.epoll, self._log, opened=self._opened, failed=give_up,
+            timeout_s=order.timeout_s,
+        )  # fmt: skip
         for client in self._spec.clients:
-            session = connection.connect(client, self._spec, timeout_s=order.timeout_s, log=self._log)
-            stream = session.stream
-            self._keep_alive_s = min(self._keep_alive_s, session.keep_alive_s)
-            self._open[stream.fileno()] = Subscriber(client, stream, qos=self._spec.workload.qos)
-            stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
-            stream.stamp()
+            self._openings.ask(client)
 
-    def subscribe(self) -> Subscribed:
-        granted = []
-        for subscriber in self._open.values():
-            client, stream = subscriber.client, subscriber.stream
-            code = connection.subscribe(client, stream, qos=self._spec.workload.qos, log=self._log, level=self._level)
-            granted.append((client.number, code))
-            self._connections.add(client, stream, keep_alive_s=self._keep_alive_s)
-        return Subscribed(tuple(granted))
+    def _opened(self, session: Session) -> None:
+        client, stream = session.client, session.stream
+        self._connections.add(client, stream, keep_alive_s=session.keep_alive_s)
+        self._open[stream.fileno()] = Subscriber(client, stream, qos=self._spec.workload.qos)
+        stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+        stream.stamp()
+        if len(self._open) == len(self._spec.clients):
+            self._say(Connected())
+        if stream.has_more:
+            self.ready(stream.fileno(), select.EPOLLIN)
+
+    def subscribe(self, order: Subscribe) -> None:
+        """Asks for all subscriptions at once; their answers come among whatever else the broker sends."""
+        self._subscriptions = Subscriptions(self._spec, self._log, timeout_s=order.timeout_s)
+        for fd, subscriber in list(self._open.items()):
+            subscriber.outbox.put(self._subscriptions.ask(subscriber.client))
+            self._answer(fd, subscriber)
 
     def go(self, order: Go) -> None:
         self._order = order
@@ -130,6 +154,10 @@ class Subscribing:
             for fd, subscriber in list(self._open.items()):
                 subscriber.outbox.put(memoryview(b"\xc0\x00"))
                 self._answer(fd, subscriber)
+        if self._openings:
+            return self._openings.tick(now)
+        if self._subscriptions and self._subscriptions.is_waiting:
+            return self._subscriptions.tick(now)
         if self._drain is None or self._is_settled:
             return None
         is_complete = self._rows.total >= self._drain.expected and now - self._last_ns > _QUIET_NS
@@ -139,6 +167,9 @@ class Subscribing:
         return now + _CHECK_NS
 
     def ready(self, fd: int, event: int) -> None:
+        if self._openings and fd in self._openings:
+            self._openings.ready(fd)
+            return
         subscriber = self._open[fd]
         try:
             if event & ~select.EPOLLOUT:
@@ -195,7 +226,7 @@ class Subscribing:
             if row == len(self._rows.wire):
                 self._rows.flush()
             if why == wire.OTHER:
-                at, why = connection.pass_over(self._view[:length], at, level=self._level), wire.FULL
+                at, why = self._pass_over(subscriber, length, at), wire.FULL
         if why == wire.MALFORMED:
             raise ConnectionAbortedError("the broker sent a malformed packet")
         return at
@@ -204,6 +235,16 @@ class Subscribing:
         if subscriber.highest is None:
             subscriber.highest = np.full(self._spec.workload.publishers, -1, dtype=np.int64)
         return wire.count_overtaken(self._rows.wire, self._rows.used, row, subscriber.highest)
+
+    def _pass_over(self, subscriber: Subscriber, length: int, at: int) -> int:
+        """The place after a packet that is no message: the answer to a subscription, or what anybody may get."""
+        rest = self._view[at:length]
+        if self._subscriptions is None or not is_suback(rest):
+            return connection.pass_over(self._view[:length], at, level=self._level)
+        size, granted = self._subscriptions.take(subscriber.client, rest)
+        if granted is not None:
+            self._say(granted)
+        return at + size
 
     def _answer(self, fd: int, subscriber: Subscriber) -> None:
         try:
@@ -224,6 +265,8 @@ class Subscribing:
         subscriber = self._open.pop(fd)
         self._connections.lost(fd, str(problem))
         subscriber.stream.close()
+        if self._subscriptions:
+            self._subscriptions.lost(subscriber.client)
 
     def _resize(self, size: int) -> None:
         self._buffer = bytearray(size)

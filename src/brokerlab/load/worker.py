@@ -15,15 +15,14 @@ import traceback
 from collections.abc import MutableSequence
 from multiprocessing.connection import Connection
 
-import pyarrow as pa
-import pyarrow.compute  # Arrow imports it at the first `take`, which would hold the schedule up by 0.1 s
+import pyarrow.compute  # noqa: F401 - Arrow imports it at the first `take`, which would hold the schedule up by 0.1 s
 
 from brokerlab.errors import LabError
 from brokerlab.load.alarm import Alarm, now_ns
-from brokerlab.load.connection import SessionLog
 from brokerlab.load.publishing import Publishing
 from brokerlab.load.role import Connections, Role
-from brokerlab.load.spec import Connect, Connected, Drain, Failed, Go, Progress, Stop, Stopped, Subscribe, WorkerSpec
+from brokerlab.load.sessionlog import SessionLog
+from brokerlab.load.spec import Connect, Drain, Failed, Go, Progress, Stop, Stopped, Subscribe, WorkerSpec
 from brokerlab.load.subscribing import Subscribing
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
@@ -48,7 +47,7 @@ def _last_word(
 ) -> Stopped | Failed:
     try:
         with select.epoll() as epoll:
-            return _serve(spec, pipe, epoll, SessionLog(spec.node), counts, progress)
+            return _serve(spec, pipe, epoll, counts, progress)
     except (LabError, OSError, EOFError) as problem:
         return Failed(str(problem))
     except Exception:  # noqa: BLE001 - the lab shows it as the bug that it is
@@ -56,19 +55,22 @@ def _last_word(
 
 
 def _serve(
-    spec: WorkerSpec, pipe: Connection, epoll: select.epoll, log: SessionLog,
-    counts: MutableSequence[int], progress: Progress,
+    spec: WorkerSpec, pipe: Connection, epoll: select.epoll, counts: MutableSequence[int], progress: Progress
 ) -> Stopped:  # fmt: skip
+    sessions = PartWriter(RunDirectory(spec.run).raw("sessions"), spec.node.replace("/", "-"), SESSIONS)
+    log = SessionLog(spec.node, sessions.write)
     connections = Connections(epoll, log)
     make = Publishing if spec.node.startswith("publishers") else Subscribing
     role: Role = make(spec, connections, log, pipe.send, counts, progress)
     with Alarm() as alarm:
         epoll.register(alarm.fd, select.EPOLLIN)
         epoll.register(pipe.fileno(), select.EPOLLIN)
-        _loop(role, pipe, epoll, alarm)
-    stopped = role.close()
-    _write_sessions(spec, log)
-    return stopped
+        try:
+            _loop(role, pipe, epoll, alarm)
+            return role.close()
+        finally:  # also of a run that failed: how far its clients came is worth knowing
+            log.flush()
+            sessions.close()
 
 
 def _loop(role: Role, pipe: Connection, epoll: select.epoll, alarm: Alarm) -> None:
@@ -102,9 +104,8 @@ def _obey(role: Role, pipe: Connection) -> bool:
     match pipe.recv():
         case Connect() as order:
             role.connect(order)
-            pipe.send(Connected())
-        case Subscribe():
-            pipe.send(role.subscribe())
+        case Subscribe() as order:
+            role.subscribe(order)
         case Go() as order:
             role.go(order)
         case Drain() as order:
@@ -112,13 +113,6 @@ def _obey(role: Role, pipe: Connection) -> bool:
         case Stop():
             return False
     return True
-
-
-def _write_sessions(spec: WorkerSpec, log: SessionLog) -> None:
-    writer = PartWriter(RunDirectory(spec.run).raw("sessions"), spec.node.replace("/", "-"), SESSIONS)
-    if log.rows:
-        writer.write(pa.RecordBatch.from_pylist(log.rows, schema=SESSIONS))
-    writer.close()
 
 
 def _belong_to_parent() -> None:

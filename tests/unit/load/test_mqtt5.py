@@ -9,13 +9,14 @@ import pyarrow as pa
 import pytest
 
 from brokerlab.errors import RunError
-from brokerlab.load import connection
 from brokerlab.load.messages import messages_of
+from brokerlab.load.opening import open_one
 from brokerlab.load.packets import ConnAck, Connect, Disconnect, PingResp, PubAck, Publish, PubRec
 from brokerlab.load.parser import Parser
 from brokerlab.load.properties import MAXIMUM_QOS, RECEIVE_MAXIMUM, SERVER_KEEP_ALIVE, USER_PROPERTY
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.rows import PublicationRows
+from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import Client, WorkerSpec
 from brokerlab.load.stream import TcpStream
 from brokerlab.study.values import Qos, Workload
@@ -134,15 +135,15 @@ def spec_of(port, tmp_path, *, qos=1):
 
 def test_limits_of_the_broker_are_taken_and_recorded(tmp_path):
     said = ((RECEIVE_MAXIMUM, 20), (SERVER_KEEP_ALIVE, 30))
-    log = connection.SessionLog("publishers/0")
+    log = SessionLog("publishers/0")
     with broker_that_answers(ConnAck(properties=said)) as (port, read):
-        session = connection.connect(CLIENT, spec_of(port, tmp_path), timeout_s=2, log=log)
+        session = open_one(CLIENT, spec_of(port, tmp_path), timeout_s=2, log=log)
         session.stream.close()
 
     assert (session.level, session.receive_maximum, session.keep_alive_s) == (5, 20, 30)
     assert isinstance(read[0], Connect)
     assert read[0].clean_session
-    assert [row["event"] for row in log.rows] == [
+    assert [row["event"] for row in log.batch().to_pylist()] == [
         "tcp",
         "connack",
         "connack properties: receive maximum 20, server keep alive 30",
@@ -157,8 +158,8 @@ def test_limits_of_the_broker_are_taken_and_recorded(tmp_path):
     ],
 )
 def test_broker_that_does_not_take_the_run_is_told(tmp_path, said, message):
-    log = connection.SessionLog("publishers/0")
+    log = SessionLog("publishers/0")
     with broker_that_answers(said) as (port, _), pytest.raises(RunError, match=message):
-        connection.connect(CLIENT, spec_of(port, tmp_path, qos=2), timeout_s=2, log=log)
+        open_one(CLIENT, spec_of(port, tmp_path, qos=2), timeout_s=2, log=log)
 
-    assert [row["reason_code"] for row in log.rows if row["event"] == "connack"] == [said.return_code]
+    assert [row["reason_code"] for row in log.batch().to_pylist() if row["event"] == "connack"] == [said.return_code]

@@ -8,10 +8,11 @@ import threading
 import pyarrow.parquet as pq
 import pytest
 
-from brokerlab.load.connection import SessionLog
+from brokerlab.load.alarm import now_ns
 from brokerlab.load.packets import ConnAck, Publish, SubAck
 from brokerlab.load.role import Connections
-from brokerlab.load.spec import Client, Connect, Progress, WorkerSpec
+from brokerlab.load.sessionlog import SessionLog
+from brokerlab.load.spec import Client, Connect, Connected, Progress, Subscribe, Subscribed, WorkerSpec
 from brokerlab.load.subscribing import Subscribing
 from brokerlab.record.directory import RunDirectory
 from brokerlab.study.values import Qos, Schedule, Workload
@@ -31,15 +32,28 @@ def subscribed(tmp_path):
             seed=1, run=tmp_path,
         )  # fmt: skip
         log = SessionLog(spec.node)
-        role = Subscribing(spec, Connections(epoll, log), log, lambda _: None, [0, 0, 0], Progress((), (0,), (1,), 2))
+        said = []
+        role = Subscribing(spec, Connections(epoll, log), log, said.append, [0, 0, 0], Progress((), (0,), (1,), 2))
         ends = []
         broker = threading.Thread(target=lambda: ends.append(greet(server)))
         broker.start()
         role.connect(Connect())
-        role.subscribe()
+        drive(role, epoll, lambda: Connected() in said)
+        role.subscribe(Subscribe())
+        drive(role, epoll, lambda: Subscribed(((0, 1),)) in said)
         broker.join()
         with ends[0]:
             yield role, ends[0], tmp_path
+
+
+def drive(role, epoll, is_done):
+    """Does the worker's part: calls the role as its loop does."""
+    deadline = now_ns() + 10_000_000_000
+    while not is_done():
+        assert now_ns() < deadline
+        role.tick(now_ns())
+        for fd, event in epoll.poll(0.05):
+            role.ready(fd, event)
 
 
 def greet(server):
@@ -61,7 +75,7 @@ def test_what_arrived_before_the_connection_was_reset_is_delivered(subscribed):
     broker.close()  # with a reset
 
     role.tick(1)
-    role.tick(60_000_000_000)
+    role.tick(now_ns() + 60_000_000_000)
     stopped = role.close()
 
     assert stopped.messages == 3
