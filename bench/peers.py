@@ -1,207 +1,126 @@
-"""CPU per delivery of our generator beside mosquitto_pub with mosquitto_sub, and paho, through one Mosquitto.
+"""CPU per delivery and deliveries a second of our generator beside its peers, through one Mosquitto.
 
-64-byte payload; one to one, ten publishers to one subscriber, one publisher to ten subscribers;
-each tool as fast as it goes, one after the other in rounds.
-Counted apart from any tool's word: a subscriber ends (theirs) or holds a row (ours) per message that it read.
-CPU is user + system time of all client processes, per delivery; what the processes cost without messages is
-measured and taken off.
+64-byte payload; one to one, ten publishers to one subscriber, one publisher to ten subscribers; each tool as fast as
+it goes, one after the other in rounds, each with a broker of its own.
+Counted apart from any tool's word: deliveries are the payload bytes that the broker says it sent, CPU is user + system
+time of all processes of the tool, both over the same seconds in the middle of its work.
 """
 
 import argparse
 import itertools
-import os
-import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 from rich.console import Console
 from rich.table import Table
 
-from brokerlab.brokers.base import Node
-from brokerlab.brokers.port import free_port
-from brokerlab.brokers.process import BrokerProcess
-from brokerlab.lab.proof import prove_ready
+from bench.broker import HOST, Span, broker, measured
+from bench.tools import TOOLS, Load, Tool, start, stop
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Client, Go, WorkerSpec
-from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
+from brokerlab.study.values import AUTO, Arrivals, Qos, Schedule, Workload
 
-HOST = "127.0.0.1"
-TOPIC = "bench/0"
+OURS = "brokerlab"
 SHAPES = {"1:1": (1, 1), "10:1": (10, 1), "1:10": (1, 10)}
-COUNTS = {0: 100_000, 1: 20_000, 2: 10_000}  # deliveries of the others' tools
-OURS_S = 2.0
-WINDOWS = {0: 2_000, 1: 500, 2: 500}
-TIMEOUT_S = 120
-TOOLS = ("brokerlab", "mosquitto", "paho")
-# Nothing is dropped, nothing waits for Nagle: otherwise the broker's limits are measured, not the clients.
-CONFIG = """\
-listener {port} 127.0.0.1
-allow_anonymous true
-user root
-max_queued_messages 0
-max_inflight_messages 1000
-set_tcp_nodelay true
-"""
+SETTLE_S = 2.0
+SECONDS = 3.0
+_LONGEST_S = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
     """Microseconds of CPU per delivery, and deliveries a second."""
 
-    publisher_us: float
-    subscriber_us: float
+    cpu_us: float
     per_s: float
 
-    @property
-    def both_us(self) -> float:
-        return self.publisher_us + self.subscriber_us
+    @classmethod
+    def of(cls, span: Span) -> "Cost":
+        return cls(1e6 * span.cpu_s / span.deliveries, span.deliveries / span.seconds)
 
 
-@contextmanager
-def broker(folder: Path) -> Iterator[int]:
-    program = shutil.which("mosquitto", path=os.environ["PATH"] + ":/usr/sbin")
-    if program is None:
-        sys.exit("bench: mosquitto is not here: apt-get install mosquitto mosquitto-clients")
-    port = free_port(HOST)
-    node = Node((program, "-c", "bench.conf"), HOST, port, {"bench.conf": CONFIG.format(port=port)})
-    with BrokerProcess(node, folder=folder / "broker") as process:
-        prove_ready(process, HOST, port)
-        yield port
-
-
-def ours(port: int, qos: int, shape: tuple[int, int], folder: Path) -> Cost:
-    """Our own workers, saturating through a window; rows are written as in any run."""
-    publishers, subscribers = shape
-    schedule = Schedule(Arrivals.SATURATE, window=WINDOWS[qos])
-    workload = Workload(publishers, subscribers, schedule=schedule, qos=Qos(qos))
+def ours(load: Load, folder: Path) -> Cost:
+    """Our own workers; rows are written as in any run, and the window is found by the load itself."""
+    schedule = Schedule(Arrivals.SATURATE, window=AUTO)
+    workload = Workload(load.publishers, load.subscribers, schedule=schedule, qos=Qos(load.qos))
     members = {
-        "publishers/0": tuple(Client(number, f"bench-p{number}", TOPIC) for number in range(publishers)),
-        "subscribers/0": tuple(Client(number, f"bench-s{number}", TOPIC) for number in range(subscribers)),
+        "publishers/0": tuple(Client(number, f"bench-p{number}", "bench/0") for number in range(load.publishers)),
+        "subscribers/0": tuple(Client(number, f"bench-s{number}", "bench/0") for number in range(load.subscribers)),
     }
     specs = [
-        WorkerSpec(node, index, HOST, port, clients, workload, subscribers, 1, folder)
+        WorkerSpec(node, index, HOST, load.port, clients, workload, load.subscribers, 1, folder)
         for index, (node, clients) in enumerate(members.items())
     ]
     with Crew(specs) as crew:
         crew.connect(timeout_s=5)
         crew.subscribe(timeout_s=5)
+        processes = [psutil.Process(pid) for pid in crew.pids().values()]
         start_ns = time.monotonic_ns() + 50_000_000
-        end_ns = start_ns + int(OURS_S * 1e9)
-        crew.go(Go(start_ns, start_ns, end_ns))
-        sent = crew.sent(deadline_ns=end_ns + 10**10)
-        expected = sum((sent or {}).values()) * subscribers
-        crew.drain({"subscribers/0": expected}, deadline_ns=time.monotonic_ns() + 10**10)
-        publisher, subscriber = crew.stop().values()
-    if subscriber.messages != expected:
-        print(f"bench: at QoS {qos} {expected} were expected and {subscriber.messages} arrived", file=sys.stderr)
-    deliveries = subscriber.messages
-    return Cost(
-        publisher.cpu_ns / 1e3 / deliveries,
-        subscriber.cpu_ns / 1e3 / deliveries,
-        deliveries / (subscriber.wall_ns / 1e9),
-    )
+        crew.go(Go(start_ns, start_ns, start_ns + _LONGEST_S * 10**9))
+        return Cost.of(measured(load.port, lambda: cpu_s(processes), settle_s=SETTLE_S, seconds=SECONDS))
 
 
-def theirs(subscribers: list[list[str]], publishers: list[list[str]], *, waits: bool) -> tuple[float, float, float]:
-    """CPU seconds of all publishers and all subscribers until they ended, and seconds from the first message on."""
-    readers = [subprocess.Popen(each, stdout=subprocess.PIPE if waits else subprocess.DEVNULL) for each in subscribers]
+def theirs(tool: Tool, load: Load) -> Cost:
+    subscribers, publishers = tool.commands(load)
+    running = start(subscribers)
     try:
-        for reader in readers:
-            if reader.stdout is not None:
-                reader.stdout.readline()
-        if not waits:
-            time.sleep(0.3)  # mosquitto_sub does not say when it has subscribed
-        began = time.monotonic()
-        writers = [subprocess.Popen(each, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) for each in publishers]
-        publisher_s = sum(cpu_of(writer) for writer in writers)
-        subscriber_s = sum(cpu_of(reader) for reader in readers)
-        return publisher_s, subscriber_s, time.monotonic() - began
+        if subscribers:
+            time.sleep(1.0)  # none of them says when it has subscribed
+        running += start(publishers)
+        processes = [psutil.Process(each.pid) for each in running]
+        return Cost.of(measured(load.port, lambda: cpu_s(processes), settle_s=SETTLE_S, seconds=SECONDS))
     finally:
-        for reader in readers:
-            reader.kill()
+        stop(running)
 
 
-def cpu_of(process: "subprocess.Popen[bytes]") -> float:
-    """User + system seconds of a process, once it has ended."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < deadline:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return usage.ru_utime + usage.ru_stime
-        time.sleep(0.005)
-    process.kill()
-    sys.exit(f"bench: {process.args!r} did not end in {TIMEOUT_S} s")
-
-
-def commands(tool: str, port: int, qos: int, *, published: int, received: int) -> tuple[list[str], list[str]]:
-    """A subscriber of `received` messages and a publisher of `published`."""
-    if tool == "paho":
-        paho = [sys.executable, "-m", "bench.paho_client"]
-        where = [str(port), str(qos)]
-        return [*paho, "subscribe", *where, str(received)], [*paho, "publish", *where, str(published)]
-    where = ["-h", HOST, "-p", str(port), "-t", TOPIC, "-q", str(qos)]
-    return (
-        ["mosquitto_sub", *where, "-C", str(received)],
-        ["mosquitto_pub", *where, "--repeat", str(published), "-m", "x" * 64],
-    )
-
-
-def measure(tool: str, port: int, qos: int, shape: tuple[int, int]) -> Cost:
-    publishers, subscribers = shape
-
-    def run(each: int) -> tuple[float, float, float]:
-        reader, writer = commands(tool, port, qos, published=each, received=each * publishers)
-        return theirs([reader] * subscribers, [writer] * publishers, waits=tool == "paho")
-
-    each = COUNTS[qos] // (publishers * subscribers)
-    idle_pub_s, idle_sub_s, _ = run(1)
-    pub_s, sub_s, seconds = run(each)
-    deliveries = each * publishers * subscribers
-    return Cost(1e6 * (pub_s - idle_pub_s) / deliveries, 1e6 * (sub_s - idle_sub_s) / deliveries, deliveries / seconds)
+def cpu_s(processes: list[psutil.Process]) -> float:
+    times = [process.cpu_times() for process in processes]
+    return sum(each.user + each.system for each in times)
 
 
 Key = tuple[str, int, str]  # shape, QoS, tool
 
 
-def run_rounds(rounds: int) -> dict[Key, list[Cost]]:
+def run_rounds(rounds: int, shapes: list[str], levels: list[int]) -> dict[Key, list[Cost]]:
+    here = [tool for tool in TOOLS if tool.is_here]
+    for tool in TOOLS:
+        if tool not in here:
+            print(f"bench: {tool.name} is not on the path and is left out", file=sys.stderr)
     costs: dict[Key, list[Cost]] = {}
     with tempfile.TemporaryDirectory(prefix="brokerlab-bench-") as name:
-        for number in range(rounds):
-            for place, (shape, qos, tool) in enumerate(itertools.product(SHAPES, COUNTS, TOOLS)):
-                folder = Path(name) / f"{number}-{place}"
+        for number, shape, qos in itertools.product(range(rounds), shapes, levels):
+            for tool in (None, *(each for each in here if qos in each.qos)):
+                title = tool.name if tool else OURS
+                folder = Path(name) / f"{number}-{shape.replace(':', '-')}-{qos}-{title.replace('/', '-')}"
                 folder.mkdir()
-                with broker(folder) as port:
-                    measured = ours(port, qos, SHAPES[shape], folder) if tool == "brokerlab" else None
-                    cost = measured or measure(tool, port, qos, SHAPES[shape])
-                costs.setdefault((shape, qos, tool), []).append(cost)
-                print(
-                    f"round {number + 1}/{rounds}, {shape}, QoS {qos}, {tool}: {cost.both_us:.2f} µs", file=sys.stderr
-                )
+                with broker(folder) as process:
+                    load = Load(process.node.port, qos, *SHAPES[shape])
+                    cost = theirs(tool, load) if tool else ours(load, folder)
+                costs.setdefault((shape, qos, title), []).append(cost)
+                found = f"{cost.cpu_us:.2f} µs, {cost.per_s:,.0f}/s"
+                say = f"round {number + 1}/{rounds}, {shape}, QoS {qos}, {title}: {found}"
+                print(say, file=sys.stderr, flush=True)
     return costs
 
 
 def median(costs: list[Cost]) -> Cost:
-    return Cost(*(statistics.median(getattr(c, f) for c in costs) for f in ("publisher_us", "subscriber_us", "per_s")))
+    return Cost(statistics.median(each.cpu_us for each in costs), statistics.median(each.per_s for each in costs))
 
 
 def show(costs: dict[Key, list[Cost]]) -> None:
-    table = Table(title="CPU per delivery through Mosquitto, 64 B, saturating (medians)")
-    headings = ("pub:sub", "QoS", "tool", "publishers µs", "subscribers µs", "both µs", "ratio to ours", "deliveries/s")
-    for heading in headings:
+    table = Table(title="Generator CPU per delivery, and deliveries a second, through Mosquitto, 64 B (medians)")
+    for heading in ("pub:sub", "QoS", "tool", "CPU µs", "CPU, ours = 1", "deliveries/s", "rate, ours = 1"):
         table.add_column(heading, justify="left" if heading in ("pub:sub", "tool") else "right")
     for (shape, qos, tool), each in costs.items():
-        cost, reference = median(each), median(costs[shape, qos, "brokerlab"])
+        cost, reference = median(each), median(costs[shape, qos, OURS])
         table.add_row(
-            shape, str(qos), tool, f"{cost.publisher_us:.2f}", f"{cost.subscriber_us:.2f}", f"{cost.both_us:.2f}",
-            f"{cost.both_us / reference.both_us:.1f}", f"{cost.per_s:,.0f}",
+            shape, str(qos), tool, f"{cost.cpu_us:.2f}", f"{cost.cpu_us / reference.cpu_us:.1f}",
+            f"{cost.per_s:,.0f}", f"{cost.per_s / reference.per_s:.2f}",
         )  # fmt: skip
     Console(width=110).print(table)
 
@@ -209,4 +128,7 @@ def show(costs: dict[Key, list[Cost]]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    show(run_rounds(parser.parse_args().rounds))
+    parser.add_argument("--shape", action="append", choices=SHAPES)
+    parser.add_argument("--qos", action="append", type=int, choices=(0, 1, 2))
+    chosen = parser.parse_args()
+    show(run_rounds(chosen.rounds, chosen.shape or list(SHAPES), chosen.qos or [0, 1, 2]))

@@ -95,7 +95,7 @@ class Publishing:
             self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=share)
             asked = spec.workload.schedule.window
             first = FIRST if spec.workload.qos < Qos.EXACTLY_ONCE else FIRST_EXACTLY_ONCE
-            size = Widening(first) if isinstance(asked, str) else asked
+            size = Widening(first, fan_out=spec.fan_out) if isinstance(asked, str) else asked
             self._window = Window(size, fan_out=spec.fan_out, counts=counts, progress=progress)
 
     # -- what the lab asks for ------------------------------------------------------------------------------------
