@@ -33,7 +33,7 @@ from brokerlab.load.spec import (
     Subscribed,
     WorkerSpec,
 )
-from brokerlab.load.widening import FIRST, FIRST_EXACTLY_ONCE, Widening
+from brokerlab.load.widening import FIRST, FIRST_EXACTLY_ONCE, MOST, MOST_EXACTLY_ONCE, Widening
 from brokerlab.load.window import PORTION, Window
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
@@ -94,8 +94,10 @@ class Publishing:
             share = PORTION if spec.workload.qos < Qos.EXACTLY_ONCE else PORTION / 4
             self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=share)
             asked = spec.workload.schedule.window
-            first = FIRST if spec.workload.qos < Qos.EXACTLY_ONCE else FIRST_EXACTLY_ONCE
-            size = Widening(first, fan_out=spec.fan_out) if isinstance(asked, str) else asked
+            first, most = (FIRST, MOST)
+            if spec.workload.qos == Qos.EXACTLY_ONCE:
+                first, most = FIRST_EXACTLY_ONCE, MOST_EXACTLY_ONCE
+            size = Widening(first, most=most, fan_out=spec.fan_out) if isinstance(asked, str) else asked
             self._window = Window(size, fan_out=spec.fan_out, counts=counts, progress=progress)
 
     # -- what the lab asks for ------------------------------------------------------------------------------------

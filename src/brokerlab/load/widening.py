@@ -10,6 +10,7 @@ and a rate that is bought with losses is not the broker's.
 FIRST = 64
 FIRST_EXACTLY_ONCE = 16  # brokers allow few messages in the middle of a QoS 2 handshake, Mosquitto 20
 MOST = 32_768  # half of a client's packet identifiers
+MOST_EXACTLY_ONCE = 512  # beyond its limit Mosquitto ends the connection, and before MQTT 5 no broker tells its limit
 STEP_NS = 60_000_000  # how long a size is tried
 SETTLE_NS = 15_000_000  # of that, until what the size before left behind is over
 TRANSIT_S = 0.1  # through a window this long every broker has enough to do
@@ -21,10 +22,10 @@ _LOSS = 0.0001  # of what was delivered at a size; a message that is merely out 
 class Widening:
     """Is shown how much was delivered, and says how wide the window is."""
 
-    def __init__(self, first: int = FIRST, *, fan_out: float = 1.0) -> None:
+    def __init__(self, first: int = FIRST, *, most: int = MOST, fan_out: float = 1.0) -> None:
         self.size = self._first = first
         self._fan_out = fan_out
-        self._most = MOST
+        self._most = most
         self.steps: list[tuple[int, float]] = []  # every size tried, with the deliveries a second that it brought
         self.settled_ns: int | None = None  # how long after the first look it stays as it is
         self._began_ns: int | None = None

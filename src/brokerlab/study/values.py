@@ -96,7 +96,7 @@ class Schedule:
 
     arrivals: Arrivals = Arrivals.CONSTANT
     rate_per_s: float = 100.0  # per publisher; not used by step, window and saturate
-    window: int | str = 500  # messages published but not yet delivered, of all publishers, or AUTO; used by saturate
+    window: int | str = AUTO  # messages published but not yet delivered, of all publishers, or AUTO; used by saturate
     jitter_percent: float = 0.0  # of the interval, to both sides; used by jitter
     burst: int = 1  # messages at once; used by burst
     to_per_s: float = 0.0  # the rate at the end; used by ramp
