@@ -52,7 +52,7 @@ def test_ledger_of_the_ten_messages(results):
     ledger = row(results, "delivery", run_id=TEN)
 
     assert {name: ledger[name] for name in TABLES["delivery"].names[2:]} == {
-        "qos_asked": 1, "qos_granted": 1, "contract": "at least once",
+        "qos_asked": 1, "qos_granted": 1, "contract": "at least once", "identity": "full",
         "published": 10, "acknowledged": 9, "never_acknowledged": 1,
         "expected": 10, "delivered": 8, "lost": 2, "acknowledged_lost": 1,
         "duplicated": 2, "duplicated_flagged": 1, "reordered": 1, "unexpected": 2,

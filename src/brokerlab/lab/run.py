@@ -36,9 +36,11 @@ from brokerlab.lab.verdict import (
 )
 from brokerlab.lab.watching import Watcher
 from brokerlab.load.crew import Crew
+from brokerlab.load.messages import published_bytes
 from brokerlab.load.spec import Go, Stopped
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import Manifest
+from brokerlab.study.identity import identity_section, largest_payload_bytes
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.values import Study
 
@@ -77,6 +79,7 @@ def _describe(manifest: Manifest, run: PlannedRun, study: Study) -> None:
         },
     )
     manifest.add("workload", asdict(cell.workload))
+    manifest.add("identity", identity_section(cell.workload))
     manifest.add("guards", asdict(study.analysis.guards))
     manifest.add("machine", machine_facts())
     manifest.add("versions", versions())
@@ -215,7 +218,8 @@ class _Walk:
         sent = sum(publications.values())
         ours = {
             "publications": sent + self._proved,
-            "payload_bytes": sent * self._run.cell.workload.payload_bytes,  # the proof's messages are empty
+            # The proof's messages are empty.
+            "payload_bytes": published_bytes(self._run.cell.workload, publications, seed=self._run.seed),
         }
         reasons = []
         for counter in counters:
@@ -238,7 +242,7 @@ class _Walk:
         around = summarize(self._lookout.readings, measure_ns=order.measure_ns, end_ns=order.end_ns)
         self._manifest.add("surroundings", asdict(around))
         guards = meter_reasons(meter, limits)
-        guards += machine_reasons(around, limits, payload_bytes=self._run.cell.workload.payload_bytes)
+        guards += machine_reasons(around, limits, payload_bytes=largest_payload_bytes(self._run.cell.workload))
         return judge(collapse_reasons(stopped, granted), guards + counted)
 
     def _meter_section(self, meter: Meter, stopped: dict[str, Stopped]) -> dict[str, object]:

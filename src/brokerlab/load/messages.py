@@ -4,26 +4,38 @@ messages_of(client, workload, ...)  the one place that knows which kind of messa
 build(first_seq, intended_ns)       the packets of consecutive messages
 """
 
-import random
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from brokerlab.load import wire
+from brokerlab.load import shapes, wire
+from brokerlab.load.content import LARGE_BYTES, filler_of
 from brokerlab.load.spec import Client
+from brokerlab.study import identity
+from brokerlab.study.identity import Identity
+from brokerlab.study.seeds import derived_seed
+from brokerlab.study.template import WIDTHS, Template, read_template
 from brokerlab.study.values import Workload
 
+_AT_ONCE = 1_000_000  # sequence numbers, to bound memory
+
 Longs = NDArray[np.int64]
+Stamp = Callable[[NDArray[np.uint8], Longs, int, Longs], None]  # (packets, where payloads start, first seq, times)
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Consecutive packets of equal length."""
+class Piece:
+    """Bytes of consecutive packets: all of one length, or each with its end."""
 
     data: memoryview
-    stride: int  # bytes of each
+    stride: int = 0  # bytes of each packet; 0 where `ends` says more, or where no packet ends here
+    ends: Longs | None = None
+
+
+Block = tuple[Piece, ...]  # consecutive packets; a large one is several pieces, and ends with the last of them
 
 
 class Messages(Protocol):
@@ -34,7 +46,61 @@ class Messages(Protocol):
         """Bytes of the longest packet."""
         ...
 
+    @property
+    def built_bytes(self) -> int:
+        """The most that building one packet takes: of a large one the part that all share is not built."""
+        ...
+
     def build(self, first_seq: int, intended_ns: Longs) -> Block: ...
+
+    def payload_bytes(self, first_seq: int, count: int) -> int | Longs:
+        """The size of all these messages, or of each."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How long the payloads of a publisher are: one of a few classes, drawn for each message."""
+
+    classes: Longs
+    below: NDArray[np.uint64]  # a message whose random number is below the first of these is of the first class …
+    seed: int
+
+    @property
+    def largest(self) -> int:
+        return int(self.classes.max())
+
+    def of(self, seqs: Longs) -> Longs:
+        if self.classes.size == 1:
+            return np.full(seqs.size, self.classes[0], dtype=np.int64)
+        return self.classes[np.searchsorted(self.below, shapes.drawn(self.seed, seqs), side="right")]
+
+
+def _sizes_of(client: Client, workload: Workload, *, seed: int) -> Sizes:
+    shares = workload.payload.mix or ((own_payload_bytes(client, workload), 100.0),)
+    edges = np.cumsum([share for _, share in shares][:-1]) / 100
+    below = np.array([int(edge * 2**64) for edge in edges], dtype=np.uint64)
+    classes = np.array([size for size, _ in shares], dtype=np.int64)
+    return Sizes(classes, below, derived_seed(seed, "size", client.number))
+
+
+def published_bytes(workload: Workload, publications: Mapping[int, int], *, seed: int) -> int:
+    """The payload bytes of so many publications by publisher."""
+    total = 0
+    for number, count in publications.items():
+        sizes = _sizes_of(Client(number, "", ""), workload, seed=seed)
+        if sizes.classes.size == 1:
+            total += count * sizes.largest
+            continue
+        for first in range(0, count, _AT_ONCE):
+            total += int(sizes.of(np.arange(first, min(first + _AT_ONCE, count))).sum())
+    return total
+
+
+def own_payload_bytes(client: Client, workload: Workload) -> int:
+    """The size of all messages of a publisher, where it has one."""
+    each = workload.payload.each
+    return each[client.number % len(each)] if each else workload.payload_bytes
 
 
 class EqualMessages:
@@ -43,18 +109,20 @@ class EqualMessages:
     __slots__ = ("_id_at", "_payload_at", "_publisher", "_template")
 
     def __init__(self, client: Client, workload: Workload, *, seed: int, level: int) -> None:
-        # Filler that does not compress, the same for the same seed; nothing secret depends on it.
-        filler = random.Random(f"{seed}/{client.number}").randbytes(  # noqa: S311
-            max(0, workload.payload_bytes - wire.IDENTITY_BYTES)
-        )
+        size = own_payload_bytes(client, workload)
+        filler = filler_of(workload.payload.content, size, seed=f"{seed}/{client.number}")
         self._publisher = client.number
         self._template, self._id_at, self._payload_at = wire.publish_template(
-            client.topic, payload_bytes=workload.payload_bytes, qos=workload.qos, retain=False, filler=filler,
-            properties=b"" if level == 5 else None,
+            client.topic, payload_bytes=size, qos=workload.qos, retain=False,
+            filler=filler[wire.IDENTITY_BYTES :].tobytes(), properties=b"" if level == 5 else None,
         )  # fmt: skip
 
     @property
     def largest(self) -> int:
+        return self._template.size
+
+    @property
+    def built_bytes(self) -> int:
         return self._template.size
 
     def build(self, first_seq: int, intended_ns: Longs) -> Block:
@@ -62,9 +130,105 @@ class EqualMessages:
         wire.build_publishes(
             self._template, self._id_at, self._payload_at, self._publisher, first_seq, intended_ns, out
         )
-        return Block(memoryview(out.data), self._template.size)
+        return (Piece(memoryview(out.data), self._template.size),)
+
+    def payload_bytes(self, first_seq: int, count: int) -> int:  # noqa: ARG002 - all are alike
+        return self._template.size - self._payload_at
+
+
+class ShapedMessages:
+    """Messages of any length and form of identity.
+
+    A large one is built as far as its identity goes; the rest is sent from one filler that all messages share, so
+    that memory does not grow with the payload.
+    """
+
+    def __init__(self, client: Client, workload: Workload, *, seed: int, level: int) -> None:
+        name = client.topic.encode()
+        properties = b"\0" if level == 5 else b""
+        self._head = np.frombuffer(
+            len(name).to_bytes(2, "big") + name + (b"\0\0" if workload.qos else b"") + properties, dtype=np.uint8
+        ).copy()
+        self._id_at = len(name) + 2 if workload.qos else -1
+        self._first_byte = 0x30 | workload.qos << 1
+        self._sizes = _sizes_of(client, workload, seed=seed)
+        self._filler, self._stamp, self._stamped = _filling(client, workload, seed=seed)
+        self._shared = memoryview(self._filler.data)
+
+    @property
+    def largest(self) -> int:
+        return 5 + self._head.size + self._sizes.largest
+
+    @property
+    def built_bytes(self) -> int:
+        return min(self.largest, self._head.size + LARGE_BYTES)
+
+    def payload_bytes(self, first_seq: int, count: int) -> Longs:
+        return self._sizes.of(np.arange(first_seq, first_seq + count))
+
+    def build(self, first_seq: int, intended_ns: Longs) -> Block:
+        count = intended_ns.size
+        sizes = self.payload_bytes(first_seq, count)
+        is_large = sizes > LARGE_BYTES
+        copied = np.where(is_large, self._stamped, sizes)
+        out = np.empty(count * (5 + self._head.size) + int(copied.sum()), dtype=np.uint8)
+        starts, ends = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+        used = shapes.build(
+            self._first_byte, self._head, self._id_at, self._filler, np.zeros(count, dtype=np.int64), sizes, copied,
+            first_seq, out, starts, ends,
+        )  # fmt: skip
+        self._stamp(out, starts, first_seq, intended_ns)
+        if not is_large.any():
+            return (Piece(memoryview(out[:used].data), ends=ends),)
+        return tuple(self._pieces(memoryview(out.data), sizes, copied, ends))
+
+    def _pieces(self, data: memoryview, sizes: Longs, copied: Longs, ends: Longs) -> Iterator[Piece]:
+        begin = 0
+        for size, built, end in zip(sizes.tolist(), copied.tolist(), ends.tolist(), strict=True):
+            yield Piece(data[begin:end], stride=0 if built < size else end - begin)
+            begin, done = end, built
+            while done < size:
+                at = done % len(self._shared)
+                piece = self._shared[at : at + size - done]
+                done += len(piece)
+                yield Piece(piece, stride=len(piece) if done == size else 0)
+
+
+def _filling(client: Client, workload: Workload, *, seed: int) -> tuple[NDArray[np.uint8], Stamp, int]:
+    """What fills the payloads, what writes the identity into them, and how many bytes from the start that touches."""
+    form, number = identity.identity_of(workload), client.number
+    filler = filler_of(workload.payload.content, identity.largest_payload_bytes(workload), seed=f"{seed}/{number}")
+    if form is Identity.TEXT:
+        template = read_template(workload.payload.template or "")
+        filler[: len(template.text)] = np.frombuffer(template.text, dtype=np.uint8)
+        return filler, _text_stamp(template, number, seed=derived_seed(seed, "payload", number)), len(template.text)
+    if form is Identity.FULL:
+        return filler, lambda out, at, seq, ns: shapes.stamp_full(out, at, number, seq, ns), wire.IDENTITY_BYTES
+    if form is Identity.ORDER:
+        return filler, lambda *_: None, 0
+    own, low = identity.publisher_bytes(workload), identity.seq_bytes(workload)
+    return filler, lambda out, at, seq, _: shapes.stamp_short(out, at, own, low, number, seq), own + low
+
+
+def _text_stamp(template: Template, publisher: int, *, seed: int) -> Stamp:
+    def stamp(out: NDArray[np.uint8], starts: Longs, first_seq: int, intended_ns: Longs) -> None:
+        seqs = np.arange(first_seq, first_seq + starts.size)
+        shapes.stamp_decimal(out, starts, template.seq_at, WIDTHS["seq"], seqs)
+        if template.publisher_at >= 0:
+            numbers = np.full(starts.size, publisher, dtype=np.int64)
+            shapes.stamp_decimal(out, starts, template.publisher_at, WIDTHS["publisher"], numbers)
+        if template.intended_at >= 0:
+            shapes.stamp_decimal(out, starts, template.intended_at, WIDTHS["intended_ns"], intended_ns)
+        for place, at in enumerate(template.random_at):
+            numbers = (shapes.drawn(seed + place, seqs) >> np.uint64(32)).astype(np.int64)
+            shapes.stamp_decimal(out, starts, at, WIDTHS["random"], numbers)
+
+    return stamp
 
 
 def messages_of(client: Client, workload: Workload, *, seed: int, level: int) -> Messages:
     """The messages that the workload asks of this publisher; `level` is that of the protocol."""
-    return EqualMessages(client, workload, seed=seed, level=level)
+    is_equal = not workload.payload.mix and own_payload_bytes(client, workload) <= LARGE_BYTES
+    is_usual = is_equal and identity.identity_of(workload) is Identity.FULL
+    kind = EqualMessages if is_usual else ShapedMessages
+    return kind(client, workload, seed=seed, level=level)

@@ -4,6 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from brokerlab.load.alarm import now_ns
 
 Handed = Callable[[int, int, int], None]  # (packets handed over before, packets handed over now, when)
@@ -19,7 +22,14 @@ class Taker(Protocol):
 class _Chunk:
     data: memoryview
     stride: int  # bytes of each packet; 0 for bytes that nobody counts
+    ends: NDArray[np.int64] | None  # of packets of unequal length
     handed: int  # bytes
+
+    def packets(self, handed: int) -> int:
+        """How many packets end within so many bytes."""
+        if self.ends is not None:
+            return int(np.searchsorted(self.ends, handed, side="right"))
+        return handed // self.stride if self.stride else 0
 
 
 class Outbox:
@@ -37,9 +47,9 @@ class Outbox:
     def is_empty(self) -> bool:
         return not self._chunks
 
-    def put(self, data: memoryview, *, stride: int = 0) -> None:
-        """Queues bytes that will not be changed; with a stride its packets are counted as they leave."""
-        self._chunks.append(_Chunk(data, stride, 0))
+    def put(self, data: memoryview, *, stride: int = 0, ends: NDArray[np.int64] | None = None) -> None:
+        """Queues bytes that will not be changed; with a stride or ends its packets are counted as they leave."""
+        self._chunks.append(_Chunk(data, stride, ends, 0))
 
     def push(self, on_handed: Handed | None = None) -> bool:
         """Hands over what the stream takes; whether everything is gone.
@@ -53,10 +63,8 @@ class Outbox:
                 taken = self._stream.send(chunk.data[chunk.handed :])
             except BlockingIOError:
                 return False
-            if chunk.stride:
-                before = chunk.handed // chunk.stride
-                count = (chunk.handed + taken) // chunk.stride - before
-                if count and on_handed:
+            if count := chunk.packets(chunk.handed + taken) - chunk.packets(chunk.handed):
+                if on_handed:
                     on_handed(self.handed, count, at_ns)
                 self.handed += count
             self.last_ns = at_ns

@@ -67,7 +67,7 @@ class Publisher:
         self._messages, self._qos, self._rows, self._level = messages, qos, rows, level
         self._most_in_flight = receive_maximum if qos else wire.PACKET_IDS
         self._outbox = Outbox(stream)
-        self.block = max(1, BLOCK_BYTES // messages.largest)
+        self.block = max(1, BLOCK_BYTES // messages.built_bytes)
         self._times: Iterator[Longs] = iter(())
         self._due = _NOTHING
         self._prepared: Block | None = None
@@ -105,7 +105,7 @@ class Publisher:
     def send_due(self, until_ns: int) -> None:
         """Hands over what is due; what the socket or the window of identifiers does not take waits."""
         if self._prepared is not None and self._prepared_ns <= until_ns:
-            self._outbox.put(self._prepared.data, stride=self._prepared.stride)
+            self._put(self._prepared)
             self.following += 1
             self._prepared = None
             self.push()
@@ -123,10 +123,13 @@ class Publisher:
 
     def send(self, intended_ns: Longs) -> None:
         """Builds one message per intended time and hands them over as far as the socket takes them."""
-        block = self._built(intended_ns)
-        self._outbox.put(block.data, stride=block.stride)
+        self._put(self._built(intended_ns))
         self.following += intended_ns.size
         self.push()
+
+    def _put(self, block: Block) -> None:
+        for piece in block:
+            self._outbox.put(piece.data, stride=piece.stride, ends=piece.ends)
 
     def _built(self, intended_ns: Longs) -> Block:
         """The next messages as bytes, with their places in the ring ready; they are not in flight yet."""
@@ -207,7 +210,8 @@ class Publisher:
             return None
         done = np.concatenate([self._ring[:, here] for here, _ in self._places(self._recorded, count)], axis=1)
         intended, _, sent, acked = done
-        self._rows.add(self.client.number, self._recorded, intended, sent, acked)
+        payload_bytes = self._messages.payload_bytes(self._recorded, count)
+        self._rows.add(self.client.number, self._recorded, intended, sent, acked, payload_bytes)
         self._recorded = until
         return done[:_ACKED]
 

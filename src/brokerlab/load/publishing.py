@@ -67,10 +67,7 @@ class Publishing:
         self._counts = counts
         self._writer = PartWriter(RunDirectory(spec.run).raw("publications"), spec.node.replace("/", "-"), PUBLICATIONS)
         topics = {client.number: client.topic for client in spec.clients}
-        workload = spec.workload
-        self._rows = PublicationRows(
-            self._writer, topics=topics, qos=workload.qos, payload_bytes=workload.payload_bytes
-        )
+        self._rows = PublicationRows(self._writer, topics=topics, qos=spec.workload.qos)
         self._all: list[Publisher] = []
         self._open: dict[int, Publisher] = {}  # by file descriptor: those whose connection stands
         self._agenda: list[tuple[int, int]] = []  # a heap of (next due, file descriptor)

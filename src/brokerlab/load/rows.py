@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from brokerlab.load.identity import UNKNOWN_NS
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES, PUBLICATIONS
 
@@ -15,19 +16,22 @@ ROWS = 65_536
 class PublicationRows:
     """Gathers publications of all publishers of a worker and passes them on in large batches."""
 
-    def __init__(self, writer: PartWriter, *, topics: dict[int, str], qos: int, payload_bytes: int) -> None:
+    def __init__(self, writer: PartWriter, *, topics: dict[int, str], qos: int) -> None:
         self._writer = writer
         self._topics = topics
-        self._qos, self._payload_bytes = qos, payload_bytes
-        self._parts: list[tuple[int, int, Longs, Longs, Longs]] = []
+        self._qos = qos
+        self._parts: list[tuple[int, int, Longs, Longs, Longs, int | Longs]] = []
         self._count = 0
 
-    def add(self, publisher: int, first_seq: int, intended_ns: Longs, sent_ns: Longs, acked_ns: Longs) -> None:
-        """Takes rows of one publisher in order of seq.
+    def add(
+        self, publisher: int, first_seq: int, intended_ns: Longs, sent_ns: Longs, acked_ns: Longs,
+        payload_bytes: int | Longs,
+    ) -> None:  # fmt: skip
+        """Takes rows of one publisher in order of seq; `payload_bytes` is the size of all, or of each.
 
         A time of 0 is one that never came; a negative `acked_ns` is the reason code of a refusal.
         """
-        self._parts.append((publisher, first_seq, intended_ns, sent_ns, acked_ns))
+        self._parts.append((publisher, first_seq, intended_ns, sent_ns, acked_ns, payload_bytes))
         self._count += intended_ns.size
         if self._count >= ROWS:
             self.flush()
@@ -49,7 +53,7 @@ class PublicationRows:
             topics.take(pa.array(index)),
             pa.array(np.full(self._count, self._qos, dtype=np.int8)),
             pa.array(np.zeros(self._count, dtype=np.bool_)),
-            pa.array(np.full(self._count, self._payload_bytes, dtype=np.int32)),
+            pa.array(np.concatenate([np.broadcast_to(part[5], part[2].size) for part in self._parts]).astype(np.int32)),
             pa.array(intended),
             pa.array(sent, mask=sent == 0),
             pa.array(acked, mask=acked <= 0),
@@ -65,8 +69,9 @@ class DeliveryRows:
     the other columns are set for a whole read at a time.
     """
 
-    def __init__(self, writer: PartWriter) -> None:
-        self._writer = writer
+    def __init__(self, writer: PartWriter, *, carries_time: bool = True) -> None:
+        """`carries_time`: whether every message holds its intended time."""
+        self._writer, self._carries_time = writer, carries_time
         self.total = 0
         self._fresh()
 
@@ -101,8 +106,9 @@ class DeliveryRows:
         first = wire[:, 4]
         received, intended = self._received_ns[: self.used], np.ascontiguousarray(wire[:, 2])
         # A message cannot have arrived before it was due, so its latency bounds its resolution too.
-        latency = received - intended
         resolution = self._resolution_ns[: self.used]
+        is_unknown = None if self._carries_time else intended == UNKNOWN_NS
+        latency = received - (intended if is_unknown is None else np.where(is_unknown, received, intended))
         bounded = np.where(latency > 0, np.minimum(resolution, latency), resolution)
         columns = [
             pa.array(self._subscriber[: self.used]),
@@ -112,7 +118,7 @@ class DeliveryRows:
             pa.array((first & 8) != 0),
             pa.array((first & 1) != 0),
             pa.array(wire[:, 3].astype(np.int32)),
-            pa.array(intended),
+            pa.array(intended, mask=is_unknown),
             pa.array(received),
             pa.array(bounded),
         ]

@@ -13,10 +13,12 @@ from brokerlab.load import connection, wire
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session
 from brokerlab.load.gather import Gather
+from brokerlab.load.identity import Resolver, resolver_of
 from brokerlab.load.lag import Lag
 from brokerlab.load.opening import Openings, give_up
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import LEVELS
+from brokerlab.load.passing import Passing, passing_of
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.sessionlog import SessionLog
@@ -48,9 +50,9 @@ _CHECK_NS = 50_000_000
 class Subscriber:
     """One client of a subscribing worker; a worker may have tens of thousands of them."""
 
-    __slots__ = ("client", "empty_ns", "held", "highest", "outbox", "stream", "unread")
+    __slots__ = ("client", "empty_ns", "expected", "held", "highest", "outbox", "passing", "stream", "unread")
 
-    def __init__(self, client: Client, stream: Stream, *, qos: int) -> None:
+    def __init__(self, client: Client, stream: Stream, *, qos: int, resolver: Resolver | None) -> None:
         self.client, self.stream = client, stream
         self.outbox = Outbox(stream)
         self.unread = b""
@@ -58,6 +60,8 @@ class Subscriber:
         self.held = np.zeros(wire.HELD_BYTES if qos == Qos.EXACTLY_ONCE else 0, dtype=np.uint8)
         self.empty_ns = now_ns()  # when the socket was last seen empty
         self.highest: NDArray[np.int64] | None = None  # sequence number by publisher, where the window wants to know
+        self.passing: Passing | None = None  # a long packet that is on its way in
+        self.expected = None if resolver is None else resolver.expected()
 
 
 class Subscribing:
@@ -70,7 +74,8 @@ class Subscribing:
         self._spec, self._connections, self._log, self._say = spec, connections, log, say
         self._counts = counts
         self._writer = PartWriter(RunDirectory(spec.run).raw("deliveries"), spec.node.replace("/", "-"), DELIVERIES)
-        self._rows = DeliveryRows(self._writer)
+        self._resolver = resolver_of(spec.workload)
+        self._rows = DeliveryRows(self._writer, carries_time=self._resolver is None)
         self._open: dict[int, Subscriber] = {}
         self._openings: Openings | None = None
         self._subscriptions: Subscriptions | None = None
@@ -104,7 +109,8 @@ class Subscribing:
     def _opened(self, session: Session) -> None:
         client, stream = session.client, session.stream
         self._connections.add(client, stream, keep_alive_s=session.keep_alive_s)
-        self._open[stream.fileno()] = Subscriber(client, stream, qos=self._spec.workload.qos)
+        qos, resolver = self._spec.workload.qos, self._resolver
+        self._open[stream.fileno()] = Subscriber(client, stream, qos=qos, resolver=resolver)
         stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
         stream.stamp()
         if len(self._open) == len(self._spec.clients):
@@ -196,7 +202,13 @@ class Subscribing:
             self._lag.note(now_ns() - arrived_ns)
         length += got
         before = self._rows.total
-        at = self._walk(subscriber, length, arrived_ns)
+        at = 0
+        if (passing := subscriber.passing) is not None:
+            at = passing.take(length)
+            if not passing.missing_bytes:
+                subscriber.passing = None
+                self._walk(subscriber, passing.short, passing.short.size, 0, arrived_ns, cut_bytes=passing.cut_bytes)
+        at = self._walk(subscriber, self._view, length, at, arrived_ns)
         if count := self._rows.total - before:
             if subscriber.stream.is_stamped:
                 self._rows.mark_last_exact()
@@ -204,19 +216,28 @@ class Subscribing:
             self._counts[self._spec.index] = self._rows.total
             if self._gather and self._spec.workload.qos:
                 self._gather.note(count)
-        subscriber.unread = bytes(self._buffer[at:length])
+        subscriber.passing = subscriber.passing or passing_of(self._view[at:length], level=self._level)
+        subscriber.unread = b"" if subscriber.passing else bytes(self._buffer[at:length])
         if length < len(self._buffer) and not subscriber.stream.has_more:
             subscriber.empty_ns = arrived_ns
-        elif at == 0:
+        elif at == 0 and not subscriber.passing:
             self._resize(2 * len(self._buffer))  # one packet is longer than the buffer
 
-    def _walk(self, subscriber: Subscriber, length: int, arrived_ns: int) -> int:
-        """Reads all whole packets of the buffer; where the rest begins."""
-        at, why = 0, wire.FULL
+    def _walk(
+        self, subscriber: Subscriber, view: NDArray[np.uint8], length: int, at: int, arrived_ns: int,
+        *, cut_bytes: int = 0,
+    ) -> int:  # fmt: skip
+        """Reads all whole packets of the buffer from `at` on; where the rest begins."""
+        why = wire.FULL
         while why == wire.FULL:
+            first = self._rows.used
             at, row, used, again, why = wire.walk_deliveries(
-                self._view, length, at, self._level, self._rows.wire, self._rows.used, subscriber.held, self._acks
+                view, length, at, self._level, self._rows.wire, first, subscriber.held, self._acks
             )
+            if cut_bytes:
+                self._rows.wire[first:row, 3] += cut_bytes
+            if self._resolver is not None and subscriber.expected is not None:
+                self._resolver.resolve(view, self._level, self._rows.wire, first, row, subscriber.expected)
             if self._overtaken_at is not None and row > self._rows.used:
                 self._counts[self._overtaken_at] += self._overtaken(subscriber, row)
             self._rows.stamp(subscriber.client.number, row, arrived_ns, arrived_ns - subscriber.empty_ns)

@@ -9,6 +9,9 @@ Every application message begins with its identity, 16 bytes, little endian:
 
     0        8            12      16
     | intended_ns | publisher | seq |   the rest of the payload is filler
+
+Payloads under 16 bytes hold less, those of a JSON template hold it as text: study/identity.py has the forms, and
+load/identity.py reads them in a second pass over the rows, which the usual messages never need.
 """
 
 # mypy: disable-error-code="assignment, return-value"
@@ -150,7 +153,7 @@ def walk_deliveries(
     """Reads a subscriber's packets from `at`, appends a row per message, writes the acknowledgements that they ask for.
 
     `level` is the protocol level: from 5 on a PUBLISH has properties, which are passed over.
-    A row is (publisher, seq, intended_ns, payload_bytes, first byte of the packet).
+    A row is (publisher, seq, intended_ns, payload_bytes, place of the variable header << 8 | first byte).
     `held` marks the identifiers of QoS 2 messages that are not yet released, a bit each: the same identifier again is
     a retransmission that must not reach the application (MQTT 3.1.1 section 4.3.3), so it gets no row. It is empty
     where QoS 2 was not granted.
@@ -202,7 +205,7 @@ def walk_deliveries(
                 rows[row, 1] = _little(buffer, payload + 12, 4) if has_identity else -1
                 rows[row, 2] = _little(buffer, payload, 8) if has_identity else 0
                 rows[row, 3] = end - payload
-                rows[row, 4] = first
+                rows[row, 4] = begin << 8 | first
                 row += 1
             else:
                 again += 1

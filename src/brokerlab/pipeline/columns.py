@@ -55,10 +55,11 @@ def contract_verdict() -> Column:
         .otherwise(is_lost_after_acknowledgement | is_duplicated | is_unexpected)
     )
     is_unsettled = (promised_qos() >= 1) & (F.col("never_acknowledged") > 0)
+    is_untold = F.when(promised_qos() == 1, F.col("acknowledged_lost").isNull()).otherwise(F.col("duplicated").isNull())
     return (
         F.when(F.col("is_cut_off") | ~is_granted(), "unknown")
         .when(is_broken, "broken")
-        .when(is_unsettled, "unknown")
+        .when(is_unsettled | is_untold, "unknown")
         .otherwise("kept")
     )
 

@@ -48,6 +48,7 @@ class RunFacts:
     topics: Mapping[int, str]  # by publisher
     subscriptions: tuple[Subscription, ...]
     phases: tuple[Phase, ...]
+    payload_classes: tuple[int, ...]  # sizes that are told apart; none where all messages have one
     row: Mapping[str, Any]  # the columns of MANIFESTS
 
     @property
@@ -82,6 +83,7 @@ def read_facts(directory: RunDirectory) -> RunFacts:
             topics=_topics(manifest),
             subscriptions=_subscriptions(manifest),
             phases=phases,
+            payload_classes=_payload_classes(manifest.get("workload", {})),
             row=_row(manifest, directory, phases),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
@@ -175,6 +177,7 @@ def _row(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -> 
         "started_at": _started_at(manifest, phases),
         "phases": [(phase.name, phase.seconds) for phase in phases],
         **_load_columns(workload, meter),
+        "identity": manifest.get("identity", {}).get("form", "full"),  # the only form before there were others
         "schedule_lag_p99_ms": meter.get("schedule_lag_ms", {}).get("p99"),
         "generator_cpu_percent": _busiest_percent(meter),
         "kernel": machine.get("kernel"),
@@ -194,13 +197,19 @@ def _load_columns(workload: Json, meter: Json) -> dict[str, Any]:
     schedule = workload.get("schedule", {})
     arrivals = schedule.get("arrivals")
     return {
-        "payload_bytes": workload.get("payload_bytes"),
+        "payload_bytes": None if _payload_classes(workload) else workload.get("payload_bytes"),
         "publishers": workload.get("publishers"),
         "subscribers": workload.get("subscribers"),
         "arrivals": arrivals,
         "rate_per_s": schedule.get("rate_per_s") if arrivals in _STEADY else None,
         "window": _window(schedule.get("window"), meter) if arrivals == "saturate" else None,
     }
+
+
+def _payload_classes(workload: Json) -> tuple[int, ...]:
+    payload = workload.get("payload") or {}
+    sizes = [int(size) for size, _ in payload.get("mix") or ()] or [int(size) for size in payload.get("each") or ()]
+    return tuple(dict.fromkeys(sizes))
 
 
 def _window(asked: object, meter: Json) -> int | None:

@@ -43,7 +43,8 @@ _ABOUT_A_RUN = {
     "reasons": TEXTS,
     "started_at": TEXT,  # ISO 8601, UTC
     "phases": REAL_BY_TEXT,  # seconds
-    "payload_bytes": INT,
+    "payload_bytes": INT,  # null where the messages of the run differ
+    "identity": TEXT,  # how deliveries were told apart: study/identity.py
     "publishers": INT,
     "subscribers": INT,
     "arrivals": TEXT,
@@ -91,6 +92,7 @@ DELIVERY = _schema(
     qos_asked=INT,
     qos_granted=INT,  # null: arrivals at a subscriber that the manifest does not know
     contract=TEXT,
+    identity=TEXT,  # "order": what was delivered is counted, which one it was is not known
     published=LONG,
     acknowledged=LONG,  # null at QoS 0, as the two others about acknowledgements
     never_acknowledged=LONG,
@@ -98,7 +100,7 @@ DELIVERY = _schema(
     delivered=LONG,
     lost=LONG,
     acknowledged_lost=LONG,
-    duplicated=LONG,
+    duplicated=LONG,  # this and the next two: null with identity by order
     duplicated_flagged=LONG,
     reordered=LONG,
     unexpected=LONG,

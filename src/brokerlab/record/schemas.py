@@ -37,7 +37,7 @@ DELIVERIES = pa.schema(
         _field("dup", pa.bool_()),
         _field("retain", pa.bool_()),
         _field("payload_bytes", pa.int32()),
-        _field("intended_ns", pa.int64()),
+        _field("intended_ns", pa.int64(), nullable=True),  # null: the message does not carry it (study/identity.py)
         _field("received_ns", pa.int64()),
         _field("resolution_ns", pa.int64()),  # the arrival lies in (received - resolution, received]
     ]

@@ -10,9 +10,8 @@ from dataclasses import replace
 from brokerlab.study import names, quantity
 from brokerlab.study.factor import FactorKind, read_qos, read_whole
 from brokerlab.study.problems import RuleError, check_name
-from brokerlab.study.values import AUTO, Level, Qos, Workload
+from brokerlab.study.values import AUTO, Content, Level, Qos, Workload
 
-IDENTITY_BYTES = 16  # publisher, sequence and intended time, at the start of every payload
 # MQTT 3.1.1 section 2.2.3: the rest of a packet is at most 268,435,455 bytes; topic and packet id are part of it.
 _LONGEST_PAYLOAD_BYTES = 268_435_455 - 65_535 - 4
 _MOST_CLIENTS = 100_000
@@ -62,14 +61,16 @@ def read_protocol(written: object) -> str:
 
 
 def read_payload_bytes(written: object) -> int:
-    if isinstance(written, dict | list):
-        raise RuleError("payloads from files and mixes of sizes are not available yet; give one size")
     size_bytes = quantity.read_bytes(written)
-    if size_bytes < IDENTITY_BYTES:
-        raise RuleError(f"must be at least {IDENTITY_BYTES} B: they hold the identity of the message")
+    if size_bytes < 0:
+        raise RuleError("must not be negative")
     if size_bytes > _LONGEST_PAYLOAD_BYTES:
         raise RuleError(f"must be at most {_LONGEST_PAYLOAD_BYTES} B: MQTT's longest packet")
     return size_bytes
+
+
+def read_content(written: object) -> Content:
+    return Content(check_name("content of payloads", written, known=[content.value for content in Content]))
 
 
 def read_rate_per_s(written: object) -> float:
@@ -85,6 +86,10 @@ def _whole(level: Level) -> int:
 
 def _with_rate(workload: Workload, level: Level) -> Workload:
     return replace(workload, schedule=replace(workload.schedule, rate_per_s=float(level)))
+
+
+def _with_content(workload: Workload, level: Level) -> Workload:
+    return replace(workload, payload=replace(workload.payload, content=Content(str(level))))
 
 
 def _with_window(workload: Workload, level: Level) -> Workload:
@@ -105,6 +110,7 @@ _KINDS = (
         lambda level: quantity.bytes_text(int(level)),
         lambda workload, level: replace(workload, payload_bytes=int(level)),
     ),
+    FactorKind("content", ("payload", "content"), read_content, str, _with_content),
     FactorKind(
         "rate", ("schedule", "rate"), read_rate_per_s, lambda level: quantity.per_s_text(float(level)), _with_rate
     ),

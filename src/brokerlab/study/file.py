@@ -61,7 +61,7 @@ def _refuse_newer(document: Document) -> None:
 
 def _validated(document: Document) -> StudyPart | None:
     try:
-        return StudyPart.model_validate(document.content)
+        return StudyPart.model_validate(document.content, context={"folder": Path(document.file).parent})
     except ValidationError as refused:
         for error in refused.errors(include_url=False):
             document.problems.append(_problem(document, error))

@@ -11,12 +11,14 @@ from pydantic import BeforeValidator, Field, JsonValue, PlainValidator
 from brokerlab.study import factors, names, readers, topics
 from brokerlab.study import values as v
 from brokerlab.study.part import Part
+from brokerlab.study.payload import PayloadPart, as_mapping
 
 _WORKLOAD = v.Workload()
 _DEPLOY = v.Deploy()
 _ANALYSIS = v.Analysis()
 
 Clients = Annotated[int, PlainValidator(factors.read_clients)]
+Content = Annotated[v.Content, PlainValidator(factors.read_content)]
 PayloadBytes = Annotated[int, PlainValidator(factors.read_payload_bytes)]
 RatePerS = Annotated[float, PlainValidator(factors.read_rate_per_s)]
 Window = Annotated[int | str, PlainValidator(factors.read_window)]
@@ -113,7 +115,7 @@ class WorkloadPart(Part):
     publishers: Clients = _WORKLOAD.publishers
     subscribers: Clients = _WORKLOAD.subscribers
     topics: TopicsPart = TopicsPart()
-    payload: PayloadBytes = _WORKLOAD.payload_bytes
+    payload: Annotated[PayloadPart, BeforeValidator(as_mapping)] = PayloadPart()
     schedule: SchedulePart = SchedulePart()
     qos: QosLevel = int(_WORKLOAD.qos)
     protocol: Protocol = _WORKLOAD.protocol
@@ -123,7 +125,8 @@ class WorkloadPart(Part):
             publishers=self.publishers,
             subscribers=self.subscribers,
             topics=self.topics.value(),
-            payload_bytes=self.payload,
+            payload_bytes=self.payload.size_bytes,
+            payload=self.payload.value(),
             schedule=self.schedule.value(),
             qos=v.Qos(self.qos),
             protocol=self.protocol,
@@ -138,6 +141,7 @@ class VariablesPart(Part):
     broker: list[Broker] = Field(default=[], min_length=1)
     qos: list[QosLevel] = Field(default=[], min_length=1)
     payload: list[PayloadBytes] = Field(default=[], min_length=1)
+    content: list[Content] = Field(default=[], min_length=1)
     rate: list[RatePerS] = Field(default=[], min_length=1)
     publishers: list[Clients] = Field(default=[], min_length=1)
     subscribers: list[Clients] = Field(default=[], min_length=1)

@@ -15,6 +15,7 @@ from brokerlab.study.factors import FACTORS, read_burst, read_clients, read_prot
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.lookup import VARIABLES, WORKLOAD, items_of, read_or_none, values_of
 from brokerlab.study.nearest import listed
+from brokerlab.study.payload_rules import check_payload
 from brokerlab.study.problems import RuleError, check_name
 from brokerlab.study.readers import read_arrivals, read_needed_phase_s, read_store_s
 from brokerlab.study.values import Arrivals, Phases, Qos, Workload
@@ -31,6 +32,7 @@ def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> No
     _check_duplicates(document)
     _check_arrivals(document)
     _check_inflight(document)
+    check_payload(document)
     _check_abilities(document, drivers)
     _check_rank(document)
     _check_topics(document)

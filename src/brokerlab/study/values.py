@@ -36,6 +36,15 @@ class Arrivals(StrEnum):
     SATURATE = "saturate"  # closed loop: a window of outstanding messages is kept full
 
 
+class Content(StrEnum):
+    """What fills a payload beside the identity of its message."""
+
+    RANDOM = "random"  # does not compress
+    ZEROS = "zeros"
+    TEXT = "text"  # words, which compress as prose does
+    JSON = "json"  # a template whose numbers are the identity
+
+
 class Join(StrEnum):
     """How the nodes of an ensemble are connected."""
 
@@ -107,11 +116,22 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
+class Payload:
+    """What messages hold, and their sizes where they differ; `Workload.payload_bytes` is then the largest."""
+
+    content: Content = Content.RANDOM
+    template: str | None = None  # of JSON content, with its placeholders
+    mix: tuple[tuple[int, float], ...] = ()  # (bytes, percent of the messages), drawn for each message
+    each: tuple[int, ...] = ()  # bytes by publisher, from the start again after the last
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     publishers: int = 1
     subscribers: int = 1
     topics: Topics = Topics()
     payload_bytes: int = 64
+    payload: Payload = Payload()
     schedule: Schedule = Schedule()
     qos: Qos = Qos.AT_MOST_ONCE
     protocol: str = "3.1.1"

@@ -15,7 +15,7 @@ from brokerlab.study import quantity
 from brokerlab.study.arrivals import KEYS
 from brokerlab.study.factors import FACTORS
 from brokerlab.study.readers import FORMAT_VERSION
-from brokerlab.study.values import Analysis, BrokerChoice, Deploy, Scenario, Schedule, Study, Workload
+from brokerlab.study.values import Analysis, BrokerChoice, Deploy, Payload, Scenario, Schedule, Study, Workload
 
 
 def study_yaml(study: Study) -> str:
@@ -58,11 +58,27 @@ def _workload(workload: Workload) -> dict[str, Any]:
         "publishers": workload.publishers,
         "subscribers": workload.subscribers,
         "topics": _on_one_line({"publish": workload.topics.publish, "subscribe": workload.topics.subscribe}),
-        "payload": quantity.bytes_text(workload.payload_bytes),
+        "payload": _payload(workload),
         "schedule": _on_one_line(_schedule(workload.schedule)),
         "qos": int(workload.qos),
         "protocol": workload.protocol,
     }
+
+
+def _payload(workload: Workload) -> Any:
+    """One size where that is all there is to say."""
+    payload, size = workload.payload, quantity.bytes_text(workload.payload_bytes)
+    if payload == Payload():
+        return size
+    template = {} if payload.template is None else {"template": DoubleQuotedScalarString(payload.template)}
+    if payload.mix:
+        shares = {quantity.bytes_text(part): quantity.percent_text(share) for part, share in payload.mix}
+        sizes: dict[str, Any] = {"mix": _on_one_line(shares)}
+    elif payload.each:
+        sizes = {"each": _list(quantity.bytes_text(part) for part in payload.each)}
+    else:
+        sizes = {"size": size}
+    return _on_one_line(sizes | {"content": payload.content.value} | template)
 
 
 def _schedule(schedule: Schedule) -> dict[str, Any]:

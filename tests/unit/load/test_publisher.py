@@ -21,7 +21,7 @@ class Rows:
     def __init__(self):
         self.seen = []
 
-    def add(self, publisher, first_seq, intended_ns, sent_ns, acked_ns):
+    def add(self, publisher, first_seq, intended_ns, sent_ns, acked_ns, payload_bytes):
         self.seen += zip(range(first_seq, first_seq + intended_ns.size), sent_ns > 0, acked_ns > 0, strict=True)
 
 

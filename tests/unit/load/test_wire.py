@@ -104,6 +104,7 @@ def walk_in_pieces(stream: bytes, cuts: list[int], *, level: int, row_room: int 
         while why == wire.FULL:
             out_rows, out_acks = np.zeros((row_room, 5), dtype=np.int64), np.zeros(ack_room, dtype=np.uint8)
             at, row, used, _, why = wire.walk_deliveries(buffer, buffer.size, at, level, out_rows, 0, held, out_acks)
+            out_rows[:, 4] &= 0xFF  # above it is the place of the variable header
             rows += [tuple(each) for each in out_rows[:row].tolist()]
             acks += out_acks[:used].tobytes()
         assert why == wire.NEED_MORE

@@ -11,10 +11,12 @@ from brokerlab.study.values import (
     Analysis,
     Arrivals,
     BrokerChoice,
+    Content,
     Deploy,
     Factor,
     Goals,
     Guards,
+    Payload,
     Phases,
     Qos,
     Scenario,
@@ -74,6 +76,22 @@ def test_written_study_with_every_value_changed_reads_back_equal(reread):
         deploy=Deploy(9, 99, Phases(0.0, 0.125, 60.0)),
         analysis=Analysis(99.9, Guards(33.3, 0.7)),
     )
+
+    assert reread(study) == study
+
+
+@pytest.mark.parametrize(
+    ("size", "payload"),
+    [
+        (7, Payload(Content.ZEROS)),
+        (200, Payload(Content.JSON, '{"seq": {seq}, "text": "a\\n: #"}')),
+        (2048, Payload(Content.TEXT, mix=((0, 12.5), (2048, 87.5)))),
+        (125_528, Payload(each=(125_528, 1_517, 0))),
+    ],
+)
+def test_written_payloads_read_back_equal(reread, size, payload):
+    workload = Workload(payload_bytes=size, payload=payload)
+    study = replace(STUDY, scenario=Scenario(workload, (Factor("broker", ("one",)),)))
 
     assert reread(study) == study
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from brokerlab.pipeline.reduce.expectation import Expectation, places_of
 from brokerlab.pipeline.reduce.publications import Publications
-from brokerlab.pipeline.reduce.raw import Bools, Longs, longs
+from brokerlab.pipeline.reduce.raw import Bools, Longs, longs, longs_or_zero
 
 COLUMNS = ("subscriber", "publisher", "seq", "dup", "intended_ns", "received_ns", "resolution_ns")
 
@@ -42,11 +42,15 @@ class FirstArrivals:
     intended_ns: Longs
     sent_ns: Longs
     resolution_ns: Longs
+    payload_bytes: Longs
     is_measured: Bools  # of publications that were intended in the measure phase
 
     def measured(self) -> "FirstArrivals":
         """Those that latency is made of."""
-        return FirstArrivals(*(getattr(self, column.name)[self.is_measured] for column in fields(self)))
+        return self.where(self.is_measured)
+
+    def where(self, mask: Bools) -> "FirstArrivals":
+        return FirstArrivals(*(getattr(self, column.name)[mask] for column in fields(self)))
 
 
 class Ledger:
@@ -91,9 +95,12 @@ class Ledger:
         publication = np.zeros(seq.size, dtype=np.int64)
         publication[is_known] = publications.base[publisher[is_known]] + seq[is_known]
         # The intended time is part of a message's identity: a message of another run carries another one.
-        intended = longs(deliveries, "intended_ns")
-        place = publication[is_known]
-        is_known[is_known] = publications.is_published[place] & (publications.intended_ns[place] == intended[is_known])
+        # One that does not carry it must at least have been due before it came.
+        intended, carries_time = longs_or_zero(deliveries, "intended_ns")
+        received, place = longs(deliveries, "received_ns")[is_known], publication[is_known]
+        due = publications.intended_ns[place]
+        is_right = np.where(carries_time[is_known], due == intended[is_known], due <= received)
+        is_known[is_known] = publications.is_published[place] & is_right
         return flow, publication, is_known
 
     def _count_unexpected(self, subscribers: Longs) -> None:
@@ -126,6 +133,7 @@ class Ledger:
             intended_ns=publications.intended_ns[first],
             sent_ns=publications.sent_ns[first],
             resolution_ns=resolution_ns[is_first],
+            payload_bytes=publications.payload_bytes[first],
             is_measured=is_measured[is_first],
         )
 

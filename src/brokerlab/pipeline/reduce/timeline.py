@@ -99,12 +99,11 @@ class Timeline:
         ]
 
 
-def acknowledged_ticks(counts: Longs) -> list[dict[str, Any]]:
+def counted_ticks(kind: str, counts: Longs) -> list[dict[str, Any]]:
     """Rows of families.TICK that count and hold no durations."""
     empty: dict[str, Any] = {"min_ns": None, "max_ns": None, "buckets": []}
     return [
-        {"second": int(second), "kind": "acknowledged", "n": int(counts[second]), **empty}
-        for second in np.flatnonzero(counts)
+        {"second": int(second), "kind": kind, "n": int(counts[second]), **empty} for second in np.flatnonzero(counts)
     ]
 
 

@@ -16,17 +16,16 @@ import pyarrow as pa
 
 from brokerlab.pipeline.manifests import RunFacts
 from brokerlab.pipeline.reduce.expectation import Expectation, expectation
+from brokerlab.pipeline.reduce.groups import Latencies
 from brokerlab.pipeline.reduce.latency import Tally
 from brokerlab.pipeline.reduce.ledger import COLUMNS, Ledger
 from brokerlab.pipeline.reduce.publications import Publications, read_publications
-from brokerlab.pipeline.reduce.raw import DamagedFileError, read_files
+from brokerlab.pipeline.reduce.raw import Bools, DamagedFileError, read_files
 from brokerlab.pipeline.reduce.rhythm import Rhythm
 from brokerlab.pipeline.reduce.sessions import read_sessions
-from brokerlab.pipeline.reduce.timeline import Timeline, acknowledged_ticks
+from brokerlab.pipeline.reduce.timeline import Timeline, counted_ticks
 from brokerlab.pipeline.reduce.usage import read_counters, read_samples, usage
 from brokerlab.pipeline.schemas import PARTIALS, arrow_schema
-
-GROUP = "all"  # the only group of messages so far
 
 _ROWS_AT_ONCE = 500_000
 _NUMBERED = re.compile(r"-\d+\.parquet$")
@@ -152,7 +151,7 @@ def _sending_ticks(run: RunFacts, publications: Publications) -> list[pa.RecordB
     sent_ns = publications.sent_ns[is_published]
     timeline.add(sent_ns, sent_ns - publications.intended_ns[is_published])
     acknowledged = timeline.counts(publications.acked_ns[publications.is_acknowledged])
-    return _partial_of_rows(run, "tick", [*timeline.ticks("lag"), *acknowledged_ticks(acknowledged)])
+    return _partial_of_rows(run, "tick", [*timeline.ticks("lag"), *counted_ticks("acknowledged", acknowledged)])
 
 
 def _last_sent_ns(publications: Publications) -> list[int | None]:
@@ -163,23 +162,43 @@ def _last_sent_ns(publications: Publications) -> list[int | None]:
 
 def _deliveries(work: Work) -> list[pa.RecordBatch]:
     publications, expected = _read_run(work.run)
-    ledger, tallies = Ledger(publications, expected), {"intended": Tally(), "sent": Tally()}
+    ledger, latencies = Ledger(publications, expected), Latencies(work.run.payload_classes)
     timeline, rhythm = Timeline(work.run.phases), Rhythm()
+    is_timed, untimed = _timed_flows(work, publications, expected), timeline.counts(np.empty(0, dtype=np.int64))
     for rows in _portions(work.deliveries):
         first = ledger.add(rows)
+        if is_timed is not None:
+            untimed += timeline.counts(first.received_ns[~is_timed[first.flow]])
+            first = first.where(is_timed[first.flow])
         timeline.add(first.received_ns, first.received_ns - first.intended_ns)
         measured = first.measured()
         rhythm.add(measured)
-        tallies["intended"].add(measured.received_ns - measured.intended_ns, resolution_ns=measured.resolution_ns)
-        tallies["sent"].add(measured.received_ns - measured.sent_ns, resolution_ns=measured.resolution_ns)
-    latency = [batch for kind, tally in tallies.items() if tally.n for batch in _latency(work.run, kind, tally)]
+        latencies.add(measured)
+    latency = [batch for found in latencies.filled() for batch in _latency(work.run, *found)]
     return [
         partial(work.run, "flow", _flow_columns(ledger, publications, expected)),
         partial(work.run, "unexpected", _unexpected_columns(ledger, expected)),
         *latency,
-        *_partial_of_rows(work.run, "tick", list(timeline.ticks("latency"))),
+        *_partial_of_rows(work.run, "tick", [*timeline.ticks("latency"), *counted_ticks("latency", untimed)]),
         *_partial_of_rows(work.run, "rhythm", list(rhythm.rows(publications, expected))),
     ]
+
+
+def _timed_flows(work: Work, publications: Publications, expected: Expectation) -> Bools | None:
+    """With identity by order a loss shifts the identity of all that follows: flows whose latency is known all the same.
+
+    Those in which as much arrived as was published. None where messages say themselves which they are.
+    """
+    if work.run.row["identity"] != "order":
+        return None
+    counted = Ledger(publications, expected)
+    for rows in _portions(work.deliveries):
+        counted.add(rows)
+    subscriber, publisher = np.divmod(np.arange(counted.counts["delivered"].size), max(publications.publishers.size, 1))
+    published = publications.per_publisher(publications.is_published)[publisher]
+    has_others = np.isin(expected.subscribers[subscriber], list(counted.unexpected))
+    is_timed: Bools = (counted.counts["delivered"] == published) & ~has_others
+    return is_timed
 
 
 def _portions(files: Sequence[str]) -> Iterator[pa.Table]:
@@ -212,11 +231,11 @@ def _unexpected_columns(ledger: Ledger, expected: Expectation) -> dict[str, Any]
     }
 
 
-def _latency(run: RunFacts, kind: str, tally: Tally) -> list[pa.RecordBatch]:
+def _latency(run: RunFacts, kind: str, group: str, tally: Tally) -> list[pa.RecordBatch]:
     buckets = tally.buckets()
-    names = {"kind": [kind] * len(buckets["n"]), "group": [GROUP] * len(buckets["n"])}
+    names = {"kind": [kind] * len(buckets["n"]), "group": [group] * len(buckets["n"])}
     return [
-        *_partial_of_rows(run, "moments", [{"kind": kind, "group": GROUP, **tally.moments()}]),
+        *_partial_of_rows(run, "moments", [{"kind": kind, "group": group, **tally.moments()}]),
         partial(run, "bucket", {**names, **buckets}),
     ]
 

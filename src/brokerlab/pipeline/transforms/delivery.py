@@ -10,14 +10,15 @@ from brokerlab.pipeline.transforms import family
 
 def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
     """One row per run, QoS asked and QoS granted; covers every publication of the run, warm-up included."""
-    about = runs.select("run_id", "cell", F.col("qos").alias("qos_asked"), "is_cut_off")
+    about = runs.select("run_id", "cell", F.col("qos").alias("qos_asked"), "is_cut_off", "identity")
     counts = _counts(partials).join(_published(partials), on="run_id", how="left").join(about, on="run_id", how="inner")
     with_losses = counts.withColumns(
         {
             "acknowledged": _unless_qos_0(F.col("acknowledged")),
             "never_acknowledged": _unless_qos_0(F.col("published") - F.col("acknowledged")),
             "lost": F.col("expected") - F.col("delivered"),
-            "acknowledged_lost": _unless_qos_0(F.col("acknowledged_expected") - F.col("acknowledged_delivered")),
+            "acknowledged_lost": _unless_qos_0(_acknowledged_lost()),
+            **{name: _unless_by_order(F.col(name)) for name in ("duplicated", "duplicated_flagged", "reordered")},
         }
     )
     return with_losses.withColumns(
@@ -53,6 +54,21 @@ def _published(partials: DataFrame) -> DataFrame:
     """One row per run."""
     publishers = family(partials, "publisher").groupBy("run_id")
     return publishers.agg(total("published").alias("published"), total("acknowledged").alias("acknowledged"))
+
+
+def _unless_by_order(count: Column) -> Column:
+    """With identity by order one message is like the other: which came twice or late is not known."""
+    return F.when(F.col("identity") != "order", count)
+
+
+def _acknowledged_lost() -> Column:
+    """Known by order only where nothing was lost, or everything was acknowledged, so that the lost ones were too."""
+    lost = F.col("expected") - F.col("delivered")
+    is_told = (lost == 0) | (F.col("acknowledged_expected") == F.col("expected"))
+    by_order = F.when(is_told, lost)
+    return F.when(F.col("identity") == "order", by_order).otherwise(
+        F.col("acknowledged_expected") - F.col("acknowledged_delivered")
+    )
 
 
 def _unless_qos_0(count: Column) -> Column:

@@ -9,7 +9,7 @@ from brokerlab.pipeline.schemas import HISTOGRAM, LATENCY
 from brokerlab.pipeline.transforms import family
 
 KINDS = ("intended", "sent")
-GROUPS = ("all",)
+GROUPS = ("all",)  # that every run has; classes of payloads are those that arrived
 
 # In parts of ten thousand, so that ranks are whole numbers.
 QUANTILES = {"p50_ms": 5000, "p90_ms": 9000, "p95_ms": 9500, "p99_ms": 9900, "p99_9_ms": 9990, "p99_99_ms": 9999}
@@ -24,7 +24,7 @@ def histogram_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
 
 
 def latency_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
-    """One row per run that has a measure phase, kind and group; n is 0 where nothing arrived."""
+    """One row per run that has a measure phase, kind and group; n is 0 where nothing at all arrived."""
     moments = _moments(partials)
     quantiles = _quantiles(family(partials, "bucket"), moments=moments)
     measured = moments.join(quantiles, on=list(_KEY), how="inner").select(
@@ -41,7 +41,9 @@ def latency_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
         "negative_count",
     )
     counts = {name: F.coalesce(name, F.lit(0)) for name in ("n", "zero_count", "negative_count")}
-    return _grid(runs).join(measured, on=list(_KEY), how="left").withColumns(counts).to(LATENCY)
+    grid = _grid(runs).join(measured, on=list(_KEY), how="left").withColumns(counts)
+    is_other = ~F.col("group").isin(*GROUPS)
+    return grid.unionByName(measured.where(is_other).join(runs.select("run_id", "cell"), on="run_id")).to(LATENCY)
 
 
 def _grid(runs: DataFrame) -> DataFrame:

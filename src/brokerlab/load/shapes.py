@@ -1,0 +1,110 @@
+"""Packets of any shape, many at a time: compiled loops that build them and write identities into them.
+
+Like load/wire.py, which has the loop for packets of equal length and full identity, the usual case. Here the
+lengths may differ and the identity may be short or stand in a text; load/identity.py reads back what is written.
+A packet may be cut short: `copied` bytes of its payload are written and the caller sends the rest, which is the
+same for all messages.
+"""
+
+# mypy: disable-error-code="assignment, arg-type"
+# (NumPy's own integers keep Numba from widening unsigned ones to floats; to mypy they are not `int`.)
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from brokerlab.load.wire import Bytes, Longs
+
+Words = NDArray[np.uint64]
+
+
+@njit("i8(i8, u1[::1], i8, u1[::1], i8[::1], i8[::1], i8[::1], i8, u1[::1], i8[::1], i8[::1])", cache=True, nogil=True)
+def build(
+    first_byte: int,
+    head: Bytes,
+    id_at: int,
+    source: Bytes,
+    begins: Longs,
+    lengths: Longs,
+    copied: Longs,
+    first_seq: int,
+    out: Bytes,
+    starts: Longs,
+    ends: Longs,
+) -> int:
+    """Writes one PUBLISH per length: payload i is `lengths[i]` bytes long and begins as `source` does at `begins[i]`.
+
+    `head` is the variable header with its packet identifier at `id_at`, -1 for none. Fills in where payloads start
+    and packets end in `out`; returns the number of bytes.
+    """
+    at = 0
+    for i in range(lengths.size):
+        out[at] = first_byte
+        at += 1
+        rest = head.size + lengths[i]
+        while True:
+            digit = rest & 0x7F
+            rest >>= 7
+            out[at] = digit | 0x80 if rest else digit
+            at += 1
+            if rest == 0:
+                break
+        out[at : at + head.size] = head
+        if id_at >= 0:
+            identifier = (first_seq + i) % 65_535 + 1
+            out[at + id_at] = identifier >> 8
+            out[at + id_at + 1] = identifier & 0xFF
+        at += head.size
+        starts[i] = at
+        out[at : at + copied[i]] = source[begins[i] : begins[i] + copied[i]]
+        at += copied[i]
+        ends[i] = at
+    return at
+
+
+@njit("void(u1[::1], i8[::1], i8, i8, i8[::1])", cache=True, nogil=True)
+def stamp_full(out: Bytes, starts: Longs, publisher: int, first_seq: int, intended_ns: Longs) -> None:
+    """The identity of wire.py."""
+    for i in range(starts.size):
+        place, seq = starts[i], first_seq + i
+        for k in range(8):
+            out[place + k] = (intended_ns[i] >> (8 * k)) & 0xFF
+        for k in range(4):
+            out[place + 8 + k] = (publisher >> (8 * k)) & 0xFF
+            out[place + 12 + k] = (seq >> (8 * k)) & 0xFF
+
+
+@njit("void(u1[::1], i8[::1], i8, i8, i8, i8)", cache=True, nogil=True)
+def stamp_short(
+    out: Bytes, starts: Longs, publisher_bytes: int, seq_bytes: int, publisher: int, first_seq: int
+) -> None:
+    """The low bytes of the publisher, then those of the sequence number, little endian."""
+    for i in range(starts.size):
+        place, seq = starts[i], first_seq + i
+        for k in range(publisher_bytes):
+            out[place + k] = (publisher >> (8 * k)) & 0xFF
+        for k in range(seq_bytes):
+            out[place + publisher_bytes + k] = (seq >> (8 * k)) & 0xFF
+
+
+@njit("void(u1[::1], i8[::1], i8, i8, i8[::1])", cache=True, nogil=True)
+def stamp_decimal(out: Bytes, starts: Longs, at: int, width: int, numbers: Longs) -> None:
+    """Writes each number into its field of `width` bytes, at the right, with spaces before it."""
+    for i in range(starts.size):
+        rest = numbers[i]
+        for k in range(width):
+            place = starts[i] + at + width - 1 - k
+            if k and rest == 0:
+                out[place] = 32
+            else:
+                out[place] = 48 + rest % 10
+                rest //= 10
+
+
+def drawn(seed: int, seqs: Longs) -> Words:
+    """A random number of 64 bits for each sequence number: splitmix64 of (seed, seq), however they are cut."""
+    with np.errstate(over="ignore"):
+        mixed = (seqs.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return mixed ^ (mixed >> np.uint64(31))

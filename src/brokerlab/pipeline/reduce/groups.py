@@ -1,0 +1,36 @@
+"""Latency of one delivery worker, of all its messages and of groups of them."""
+
+from collections.abc import Iterator, Sequence
+
+from brokerlab.pipeline.reduce.latency import Tally
+from brokerlab.pipeline.reduce.ledger import FirstArrivals
+from brokerlab.pipeline.reduce.raw import Bools
+
+ALL = "all"
+
+
+class Latencies:
+    """Tallies by kind and group; a class of payloads is a group where the run has several."""
+
+    def __init__(self, payload_classes: Sequence[int]) -> None:
+        self._classes = payload_classes
+        self._tallies: dict[tuple[str, str], Tally] = {}
+
+    def add(self, measured: FirstArrivals) -> None:
+        latencies = {
+            "intended": measured.received_ns - measured.intended_ns,
+            "sent": measured.received_ns - measured.sent_ns,
+        }
+        for group, members in self._groups(measured):
+            for kind, ns in latencies.items():
+                tally = self._tallies.setdefault((kind, group), Tally())
+                tally.add(ns[members], resolution_ns=measured.resolution_ns[members])
+
+    def _groups(self, measured: FirstArrivals) -> Iterator[tuple[str, Bools | slice]]:
+        yield ALL, slice(None)
+        for size in self._classes:
+            yield f"payload {size} B", measured.payload_bytes == size
+
+    def filled(self) -> Iterator[tuple[str, str, Tally]]:
+        """Kind, group and tally of what arrived."""
+        return ((kind, group, tally) for (kind, group), tally in self._tallies.items() if tally.n)

@@ -1,0 +1,106 @@
+"""The rules of payloads that concern more than one place of a study file."""
+
+from typing import Any
+
+from brokerlab.study.document import Document, KeyPath
+from brokerlab.study.factors import read_content, read_payload_bytes
+from brokerlab.study.identity import publisher_bytes
+from brokerlab.study.problems import RuleError
+from brokerlab.study.template import read_template
+from brokerlab.study.values import Content, Topics, Workload
+
+_WORKLOAD: KeyPath = ("scenario", "workload")
+_PAYLOAD: KeyPath = (*_WORKLOAD, "payload")
+_VARIABLES: KeyPath = ("scenario", "variables")
+
+
+def check_payload(document: Document) -> None:
+    """Adds the problems that it finds to the document's."""
+    payload = document.mapping(*_PAYLOAD)
+    _check_levels(document, payload)
+    _check_template(document, payload)
+    _check_identity(document, payload)
+
+
+def _check_levels(document: Document, payload: dict[str, Any]) -> None:
+    """Levels of the size beside sizes that differ within a run would leave one of them without effect."""
+    for key in ("mix", "each"):
+        if key in payload and (*_VARIABLES, "payload") in document.places:
+            document.add((*_VARIABLES, "payload"), f"has no effect beside payload.{key}; leave one out", of_key=True)
+
+
+def _check_template(document: Document, payload: dict[str, Any]) -> None:
+    written = document.get(*_VARIABLES, "content")
+    levels = {_content(level) for level in written} if isinstance(written, list) else set()
+    contents = levels or {_content(payload.get("content", Content.RANDOM.value))}
+    has_template = "template" in payload
+    if Content.JSON in levels and not has_template:
+        document.add((*_VARIABLES, "content"), "json needs scenario.workload.payload.template", of_key=True)
+    if has_template and Content.JSON not in contents and None not in contents:
+        document.add((*_PAYLOAD, "template"), "belongs to content json", of_key=True)
+    if has_template:
+        _check_room(document, payload)
+
+
+def _check_identity(document: Document, payload: dict[str, Any]) -> None:
+    """On a topic of several publishers a message must say whose it is."""
+    publish = document.get(*_WORKLOAD, "topics", "publish")
+    most = _most_publishers(document)
+    if most < 2 or not isinstance(publish, str) or "{publisher}" in publish:
+        return
+    advice = "give each a topic of its own, with {publisher} in topics.publish"
+    if "template" in payload and "{publisher}" not in str(payload["template"]):
+        rule = f"without {{publisher}} the {most} publishers of one topic cannot be told apart: add it, or {advice}"
+        document.add((*_PAYLOAD, "template"), rule)
+    needed = publisher_bytes(Workload(publishers=most, topics=Topics(publish="one"))) + 1
+    for path, size in _sizes(document, payload):
+        if size is not None and size < needed:
+            document.add(path, f"takes {needed} B to tell the {most} publishers of one topic apart: {advice}")
+
+
+def _most_publishers(document: Document) -> int:
+    written = document.get(*_VARIABLES, "publishers") or [document.get(*_WORKLOAD, "publishers")]
+    return max((each for each in written if isinstance(each, int)), default=1) if isinstance(written, list) else 1
+
+
+def _check_room(document: Document, payload: dict[str, Any]) -> None:
+    """Every size must hold the text."""
+    text = payload["template"]
+    if not isinstance(text, str) or text.endswith(".json"):
+        return
+    try:
+        needed = len(read_template(text).text)
+    except RuleError:
+        return
+    for path, size in _sizes(document, payload):
+        if size is not None and size < needed:
+            document.add(path, f"is less than the {needed} B of the template")
+
+
+def _sizes(document: Document, payload: dict[str, Any]) -> list[tuple[KeyPath, int | None]]:
+    levels, each, mix = document.get(*_VARIABLES, "payload"), payload.get("each"), payload.get("mix")
+    found: list[tuple[KeyPath, Any]] = []
+    for path, values in (((*_VARIABLES, "payload"), levels), ((*_PAYLOAD, "each"), each)):
+        if isinstance(values, list):
+            found += [((*path, number), value) for number, value in enumerate(values)]
+    if isinstance(mix, dict):
+        found += [((*_PAYLOAD, "mix", key), key) for key in mix]
+    if "size" in payload and not levels:
+        found.append(((*_PAYLOAD, "size"), payload["size"]))
+    if isinstance(alone := document.get(*_PAYLOAD), str) and not levels:
+        found.append((_PAYLOAD, alone))
+    return [(path, _size(value)) for path, value in found]
+
+
+def _size(written: object) -> int | None:
+    try:
+        return read_payload_bytes(written)
+    except RuleError:
+        return None
+
+
+def _content(written: object) -> Content | None:
+    try:
+        return read_content(written)
+    except RuleError:
+        return None
