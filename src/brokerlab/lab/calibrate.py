@@ -111,8 +111,8 @@ def _cpu_us(reached: Ceiling) -> float:
 
 def _publish_bare(qos: int, seconds: float) -> Ceiling:
     with tempfile.TemporaryDirectory(prefix="brokerlab-calibrate-") as folder:
-        with _null_broker(Path(folder)) as broker:
-            reached = send_ceiling(_spec(_PUBLISHER, qos, broker, Schedule(Arrivals.SATURATE)), seconds=seconds)
+        with null_broker(Path(folder)) as broker:
+            reached = send_ceiling(meter_spec(_PUBLISHER, qos, broker, Schedule(Arrivals.SATURATE)), seconds=seconds)
         _require_equal(broker, "received", reached.messages)
     return reached
 
@@ -120,8 +120,8 @@ def _publish_bare(qos: int, seconds: float) -> Ceiling:
 def _publish_recorded(qos: int, seconds: float, asked_per_s: float) -> Ceiling:
     """A worker that is asked for the rate that the bare path reached, which it cannot keep while it records."""
     with tempfile.TemporaryDirectory(prefix="brokerlab-calibrate-") as folder:
-        with _null_broker(Path(folder)) as broker:
-            spec = _spec(_PUBLISHER, qos, broker, Schedule(Arrivals.CONSTANT, rate_per_s=asked_per_s))
+        with null_broker(Path(folder)) as broker:
+            spec = meter_spec(_PUBLISHER, qos, broker, Schedule(Arrivals.CONSTANT, rate_per_s=asked_per_s))
             with Crew([spec]) as crew:
                 crew.connect(timeout_s=_ANSWER_S)
                 pid = crew.pids()[_PUBLISHER]
@@ -138,8 +138,8 @@ def _publish_recorded(qos: int, seconds: float, asked_per_s: float) -> Ceiling:
 
 def _receive(qos: int, seconds: float) -> _Received:
     with tempfile.TemporaryDirectory(prefix="brokerlab-calibrate-") as folder:
-        with _null_broker(Path(folder)) as broker:
-            spec = _spec(_SUBSCRIBER, qos, broker, Schedule(Arrivals.SATURATE))
+        with null_broker(Path(folder)) as broker:
+            spec = meter_spec(_SUBSCRIBER, qos, broker, Schedule(Arrivals.SATURATE))
             with Crew([spec]) as crew:
                 crew.connect(timeout_s=_ANSWER_S)
                 crew.subscribe(timeout_s=_ANSWER_S)
@@ -147,8 +147,8 @@ def _receive(qos: int, seconds: float) -> _Received:
                 before_ns, start_ns = read_cpu_ns(pid), time.monotonic_ns() + _LEAD_NS
                 end_ns = start_ns + int(seconds * 1e9)
                 crew.go(Go(start_ns, start_ns, end_ns))
-                _play(broker.node.port, start_ns, end_ns)
-                crew.drain({_SUBSCRIBER: _played(broker)}, deadline_ns=end_ns + _SETTLE_NS)
+                play(broker.node.port, start_ns, end_ns)
+                crew.drain({_SUBSCRIBER: played(broker)}, deadline_ns=end_ns + _SETTLE_NS)
                 used_ns = _settled_cpu_ns(pid) - before_ns
                 stopped = crew.stop()[_SUBSCRIBER]
         _require_equal(broker, "played", stopped.messages)
@@ -157,8 +157,8 @@ def _receive(qos: int, seconds: float) -> _Received:
 
 def _schedule_error_ms(qos: int, seconds: float) -> Json:
     with tempfile.TemporaryDirectory(prefix="brokerlab-calibrate-") as folder:
-        with _null_broker(Path(folder)) as broker:
-            spec = _spec(_PUBLISHER, qos, broker, Schedule(Arrivals.CONSTANT, rate_per_s=MODERATE_PER_S))
+        with null_broker(Path(folder)) as broker:
+            spec = meter_spec(_PUBLISHER, qos, broker, Schedule(Arrivals.CONSTANT, rate_per_s=MODERATE_PER_S))
             with Crew([spec]) as crew:
                 crew.connect(timeout_s=_ANSWER_S)
                 start_ns = time.monotonic_ns() + _LEAD_NS
@@ -174,7 +174,7 @@ def _schedule_error_ms(qos: int, seconds: float) -> Json:
 
 
 @contextmanager
-def _null_broker(folder: Path) -> Iterator[BrokerProcess]:
+def null_broker(folder: Path) -> Iterator[BrokerProcess]:
     port = free_port(_HOST)
     node = Node((sys.executable, "-P", "-m", nullbroker.__name__, str(port)), _HOST, port)
     with BrokerProcess(node, folder=folder / "null") as process:
@@ -182,7 +182,7 @@ def _null_broker(folder: Path) -> Iterator[BrokerProcess]:
         yield process
 
 
-def _spec(node: str, qos: int, broker: BrokerProcess, schedule: Schedule) -> WorkerSpec:
+def meter_spec(node: str, qos: int, broker: BrokerProcess, schedule: Schedule) -> WorkerSpec:
     return WorkerSpec(
         node=node,
         index=0,
@@ -196,13 +196,13 @@ def _spec(node: str, qos: int, broker: BrokerProcess, schedule: Schedule) -> Wor
     )
 
 
-def _play(port: int, start_ns: int, end_ns: int) -> None:
+def play(port: int, start_ns: int, end_ns: int) -> None:
     order = {"start_ns": start_ns, "end_ns": end_ns, "payload_bytes": PAYLOAD_BYTES}
     with PlainClient(_HOST, port) as client:
         client.publish(nullbroker.CONTROL_TOPIC, json.dumps(order).encode())
 
 
-def _played(broker: BrokerProcess) -> int:
+def played(broker: BrokerProcess) -> int:
     """How many messages the null broker played, once it says so."""
     deadline = time.monotonic() + _SETTLE_NS / 1e9
     while not (said := broker.log_tail()):

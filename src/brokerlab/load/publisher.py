@@ -26,6 +26,7 @@ from brokerlab.load.stream import Stream
 Longs = NDArray[np.int64]
 
 BLOCK_BYTES = 256 * 1024  # handed to the socket at once, at most
+_BLOCKS_AT_ONCE = 4
 _FIRST_RING = 8  # one of thousands of publishers has a message or two in flight; a faster one's ring grows
 # The rows of a ring.
 _INTENDED, _RELEASED, _SENT, _ACKED = range(4)
@@ -103,15 +104,19 @@ class Publisher:
             self._prepared, self._prepared_ns = self._built(times), due_ns
 
     def send_due(self, until_ns: int) -> None:
-        """Hands over what is due; what the socket or the window of identifiers does not take waits."""
+        """Hands over what is due; what the socket or the window of identifiers does not take waits.
+
+        A publisher that has fallen far behind hands over a few blocks at a time: between them others have their turn,
+        and what is done is recorded, so that memory does not grow with the lag.
+        """
         if self._prepared is not None and self._prepared_ns <= until_ns:
             self._put(self._prepared)
             self.following += 1
             self._prepared = None
             self.push()
-        while self._outbox.is_empty and (due_ns := self.next_due_ns()) is not None and due_ns <= until_ns:
-            room = min(self.block, self.room())
-            if not room:
+        for _ in range(_BLOCKS_AT_ONCE):
+            due_ns, room = self.next_due_ns(), min(self.block, self.room())
+            if due_ns is None or due_ns > until_ns or not room or not self._outbox.is_empty:
                 return
             count = min(int(np.searchsorted(self._due, until_ns, side="right")), room)
             times, self._due = self._due[:count], self._due[count:]

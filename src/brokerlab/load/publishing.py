@@ -225,9 +225,11 @@ class Publishing:
         return now
 
     def _send_due(self, now: int) -> None:
+        due = []
         while self._agenda and self._agenda[0][0] <= now:
-            _, fd = heapq.heappop(self._agenda)
-            self._on_agenda.discard(fd)
+            due.append(heapq.heappop(self._agenda)[1])
+        self._on_agenda.difference_update(due)
+        for fd in due:  # each once: one that is late has more to do, and the sockets come first
             if publisher := self._open.get(fd):
                 self._guarded(fd, partial(publisher.send_due, now_ns()))
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 ROWS_PER_FILE = 4_000_000
 _DONE = None
+_QUEUED = 24  # batches; some 80 MB
 
 # Times and sequence numbers grow slowly: differences pack to a byte or two where plain values take eight.
 _DELTA_COLUMNS = {"seq", "intended_ns", "sent_ns", "acked_ns", "received_ns", "resolution_ns", "at_ns", "cpu_ns"}
@@ -31,12 +32,12 @@ class PartWriter:
         self._rows = 0
         self._writer: pq.ParquetWriter | None = None
         self._failure: Exception | None = None
-        self._queue: queue.Queue[pa.RecordBatch | None] = queue.Queue(maxsize=64)
+        self._queue: queue.Queue[pa.RecordBatch | None] = queue.Queue(maxsize=_QUEUED)
         self._thread = threading.Thread(target=self._drain, name=f"write-{name}", daemon=True)
         self._thread.start()
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Queues a batch; waits only while 64 batches are queued already."""
+        """Queues a batch; waits only while many batches are queued already."""
         self._raise_failure()
         self._queue.put(batch)
 
