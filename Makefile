@@ -28,7 +28,7 @@ help:
 	@echo "make test    check, then all tests"
 	@echo "make test-brokers   the contract suite on every broker that can be had"
 	@echo "make check   lint, format, types, direction of imports"
-	@echo "make bench   CPU a message of our publisher and subscriber beside their peers"
+	@echo "make bench   our generator beside its peers, and against what it promises"
 	@echo "make pin     requirements*.txt again, from pyproject.toml"
 	@echo "make clean   removes .venv and caches; results stay"
 
@@ -61,7 +61,7 @@ check: .venv/.ready
 
 bench: setup
 	@tools/ensure-debian mosquitto mosquitto-clients
-	@$(python) -m bench.peers
+	@$(python) -m bench
 
 pin: .venv/.ready
 	@tools/pin

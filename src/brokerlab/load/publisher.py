@@ -30,7 +30,7 @@ _BLOCKS_AT_ONCE = 4
 _FIRST_RING = 8  # one of thousands of publishers has a message or two in flight; a faster one's ring grows
 # The rows of a ring.
 _INTENDED, _RELEASED, _SENT, _ACKED = range(4)
-_RECORD_AT = 4096  # rows of one publisher that wait in its ring before they are recorded
+RECORD_AT = 4096  # rows of one publisher that wait in its ring before they are recorded
 _NOTHING: Longs = np.empty(0, dtype=np.int64)
 
 
@@ -47,6 +47,7 @@ class Publisher:
         "_prepared",
         "_prepared_ns",
         "_qos",
+        "_record_at",
         "_recorded",
         "_ring",
         "_room_since_ns",
@@ -63,9 +64,11 @@ class Publisher:
     def __init__(
         self, client: Client, stream: Stream, messages: Messages, *, qos: int, rows: PublicationRows,
         level: int = PROTOCOL_LEVEL, receive_maximum: int = wire.PACKET_IDS, seen: Longs | None = None,
+        record_at: int = RECORD_AT,
     ) -> None:  # fmt: skip
         self.client, self.stream = client, stream
         self._messages, self._qos, self._rows, self._level = messages, qos, rows, level
+        self._record_at = record_at
         self._most_in_flight = receive_maximum if qos else wire.PACKET_IDS
         self._outbox = Outbox(stream)
         self.block = max(1, BLOCK_BYTES // messages.built_bytes)
@@ -211,7 +214,7 @@ class Publisher:
         """Passes the finished messages on to the run directory; (intended, released, sent) or None if few wait."""
         until = self.following if everything else self._oldest
         count = until - self._recorded
-        if not count or (count < _RECORD_AT and not everything):
+        if not count or (count < self._record_at and not everything):
             return None
         done = np.concatenate([self._ring[:, here] for here, _ in self._places(self._recorded, count)], axis=1)
         intended, _, sent, acked = done

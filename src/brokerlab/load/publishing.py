@@ -15,9 +15,9 @@ from brokerlab.load.gather import Gather
 from brokerlab.load.lag import Lag
 from brokerlab.load.messages import messages_of
 from brokerlab.load.opening import Openings, give_up
-from brokerlab.load.publisher import Publisher
+from brokerlab.load.publisher import RECORD_AT, Publisher
 from brokerlab.load.role import Connections, Say
-from brokerlab.load.rows import PublicationRows
+from brokerlab.load.rows import ROWS, PublicationRows
 from brokerlab.load.schedule import Span, intended_ns
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
@@ -50,6 +50,7 @@ _ROOM_TO_WATCH_NS = 1_000_000
 # The next message of each is built ahead of its time; for thousands of publishers that would take half a kilobyte
 # each, and there is little time between two messages anyway.
 _FEW_PUBLISHERS = 1_000
+_FEWEST_ROWS = 8  # of a publisher that are recorded at once
 _WINDOW_PAUSE_NS = 1_000_000
 _FEW_IN_FLIGHT = 1_000  # with less room than this a publisher that gathers would make the broker wait
 _BUFFER_BYTES = 1 << 18
@@ -114,6 +115,7 @@ class Publishing:
         publisher = Publisher(
             client, stream, messages, qos=spec.workload.qos, rows=self._rows, level=session.level,
             receive_maximum=most, seen=self._seen,
+            record_at=max(_FEWEST_ROWS, min(RECORD_AT, ROWS // len(spec.clients))),
         )  # fmt: skip
         if spec.workload.qos and most < _FEW_IN_FLIGHT:
             self._gather = None

@@ -55,7 +55,7 @@ def constant_ns(schedule: Schedule, span: Span) -> Iterator[Longs]:
     """At equal intervals; publisher p of n is shifted by p/n of an interval, so that together they are even too."""
     interval_ns = _SECOND_NS / schedule.rate_per_s
     count = _count(span.duration_ns / interval_ns - span.shift)
-    return _numbered(span, count, lambda number: (span.shift + number) * interval_ns)
+    return _Even(span, count, interval_ns)
 
 
 def poisson_ns(schedule: Schedule, span: Span) -> Iterator[Longs]:
@@ -154,6 +154,26 @@ _BY_ARRIVALS: dict[Arrivals, Callable[[Schedule, Span], Iterator[Longs]]] = {
 def _count(last: float) -> int:
     """How many of 0, 1, 2 … lie below the border."""
     return max(0, int(np.ceil(last)))
+
+
+class _Even:
+    """The chunks of a constant rate; a generator with its closure would take a kilobyte of each of many publishers."""
+
+    __slots__ = ("_begin", "_count", "_interval_ns", "_span")
+
+    def __init__(self, span: Span, count: int, interval_ns: float) -> None:
+        self._span, self._count, self._interval_ns = span, count, interval_ns
+        self._begin = 0
+
+    def __iter__(self) -> Iterator[Longs]:
+        return self
+
+    def __next__(self) -> Longs:
+        if self._begin >= self._count:
+            raise StopIteration
+        span, begin = self._span, self._begin
+        self._begin = min(begin + span.chunk, self._count)
+        return _chunk(span, (span.shift + np.arange(begin, self._begin)) * self._interval_ns)
 
 
 def _numbered(span: Span, count: int, at_ns: Callable[[Longs], Reals]) -> Iterator[Longs]:
