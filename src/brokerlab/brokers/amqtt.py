@@ -8,16 +8,27 @@ What was published at QoS 0 it delivers at the QoS of the subscription, against 
 import importlib.metadata
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from brokerlab.brokers.base import Abilities, Found, Missing, Node
+from argon2 import PasswordHasher
+
+from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
-from brokerlab.study.values import BrokerChoice
+from brokerlab.study.values import BrokerChoice, Transport
+
+# amqtt's default plugins without the one that lets anybody in: who names plugins gets no others.
+_PLUGINS: dict[str, object] = {
+    "amqtt.plugins.logging_amqtt.EventLoggerPlugin": {},
+    "amqtt.plugins.logging_amqtt.PacketLoggerPlugin": {},
+    "amqtt.plugins.sys.broker.BrokerSysPlugin": {"sys_interval": 20},
+}
+_FILE_PLUGIN = "amqtt.plugins.authentication.FileAuthPlugin"
 
 
 class Amqtt:
     name = "amqtt"
-    abilities = Abilities()
+    abilities = Abilities(transports=tuple(Transport), has_credentials=True)
 
     def find(self) -> Found | Missing:
         try:
@@ -25,12 +36,30 @@ class Amqtt:
         except importlib.metadata.PackageNotFoundError:
             return Missing("the Python package amqtt is not installed", hint="pip install amqtt")
 
-    def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int) -> Node:
-        check_choice(choice, self.abilities)
-        config = {"listeners": {"default": {"type": "tcp", "bind": f"{host}:{port}"}}}
+    def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        check_choice(choice, self.abilities, security)
+        listener: dict[str, object] = {
+            "type": "ws" if security.transport.is_framed else "tcp",
+            "bind": f"{host}:{port}",
+        }
+        if security.transport.is_encrypted:
+            listener |= {"ssl": True, "certfile": str(security.certificate), "keyfile": str(security.key)}
+        config: dict[str, object] = {"listeners": {"default": listener}}
+        secrets = {}
+        if security.users and security.folder:
+            passwords = security.folder / "amqtt.passwords"
+            secrets[passwords] = _password_file(security.users)
+            config["plugins"] = _PLUGINS | {_FILE_PLUGIN: {"password_file": str(passwords)}}
         return Node(
             argv=(sys.executable, "-P", "-m", "brokerlab.brokers.amqtt_server", str(folder.absolute() / "amqtt.json")),
             host=host,
             port=port,
             files={"amqtt.json": json.dumps(config, indent=2) + "\n"},
+            secrets=secrets,
         )
+
+
+def _password_file(users: Mapping[str, str]) -> str:
+    """Names with hashes of little work: amqtt checks them in the one thread that also serves."""
+    hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    return "".join(f"{name}:{hasher.hash(password)}\n" for name, password in users.items())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from brokerlab.study.values import BrokerChoice, Qos
+from brokerlab.study.values import BrokerChoice, Qos, Transport
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,25 @@ class Abilities:
     protocols: tuple[str, ...] = ("3.1.1",)
     presets: tuple[str, ...] = ("stock",)
     options: tuple[str, ...] = ()  # names that BrokerChoice.options may use
+    transports: tuple[Transport, ...] = (Transport.TCP,)
+    has_credentials: bool = False  # user names and passwords
+    has_client_certificates: bool = False  # refuses clients without one, if told to
     is_scalable: bool = False  # uses more than a fixed number of threads (S-04)
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """What a node's listener speaks, and who gets in: by default anybody, over bare TCP."""
+
+    transport: Transport = Transport.TCP
+    certificate: Path | None = None  # the broker's own (PEM), with its key; for encrypted transports
+    key: Path | None = None
+    authority: Path | None = None  # clients must have a certificate that this one signed (PEM)
+    users: Mapping[str, str] = field(default_factory=dict, repr=False)  # name -> password; empty: nobody is asked
+    folder: Path | None = None  # private, and removed after the run: for the driver's files that hold secrets
+
+
+OPEN = Security()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +65,7 @@ class Node:
     host: str
     port: int
     files: Mapping[str, str] = field(default_factory=dict)  # path below the node's folder -> text
+    secrets: Mapping[Path, str] = field(default_factory=dict, repr=False)  # files below Security.folder -> text
     env: Mapping[str, str] = field(default_factory=dict)  # added to the environment
     scratch: tuple[str, ...] = ()  # folders of the broker's own data below the node's folder, removed at its stop
 
@@ -64,8 +83,13 @@ class Broker(Protocol):
         """Where the broker is on this machine, and its version."""
         ...
 
-    def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int) -> Node:
-        """The single node that serves MQTT on host:port, with all its files in `folder`."""
+    def node(
+        self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN
+    ) -> Node:  # fmt: skip
+        """The single node that serves MQTT on host:port, with all its files in `folder`.
+
+        Nothing that is secret goes there, nor into the command line: see Security.folder.
+        """
         ...
 
 

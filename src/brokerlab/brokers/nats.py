@@ -7,7 +7,7 @@ JetStream's store lies in the node's folder and is removed with the broker, as i
 
 from pathlib import Path
 
-from brokerlab.brokers.base import Abilities, Found, Missing, Node
+from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.program import find_program, scripts_of_this_python, version_said_by
 from brokerlab.errors import UserError
@@ -42,8 +42,8 @@ class Nats:
             return Missing(f"{program} is {version}: before 2.10 NATS closes the connection at QoS 2", hint=_HINT)
         return Found(program, version)
 
-    def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int) -> Node:
-        check_choice(choice, self.abilities)
+    def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        check_choice(choice, self.abilities, security)
         found = self.find()
         if isinstance(found, Missing):
             raise UserError(f"broker {choice.name}: {found.reason}", hint=found.hint)

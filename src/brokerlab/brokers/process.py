@@ -140,6 +140,9 @@ class BrokerProcess:
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
+        for path, text in self.node.secrets.items():
+            path.touch(mode=0o600)
+            path.write_text(text, encoding="utf-8")
 
     def _spawn(self, log: int) -> subprocess.Popen[bytes]:
         launcher = (sys.executable, "-I", "-S", str(_LAUNCH), str(os.getpid()))

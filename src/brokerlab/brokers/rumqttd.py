@@ -11,7 +11,7 @@ import importlib.metadata
 import sys
 from pathlib import Path
 
-from brokerlab.brokers.base import Abilities, Found, Missing, Node
+from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
 from brokerlab.study.values import BrokerChoice
 
@@ -26,8 +26,9 @@ class Rumqttd:
         except importlib.metadata.PackageNotFoundError:
             return Missing("the Python package iotcore is not installed", hint="pip install iotcore")
 
-    def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int) -> Node:  # noqa: ARG002 - has no files
-        check_choice(choice, self.abilities)
+    def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        del folder  # it has no files
+        check_choice(choice, self.abilities, security)
         address = ("--listen", host, "--port", str(port))
         return Node(
             argv=(sys.executable, "-P", "-m", "iotcore", *address, "--log-level", "CRITICAL"), host=host, port=port

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from brokerlab import __version__
-from brokerlab.brokers.base import Abilities, Found, Missing, Node
+from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
 from brokerlab.study.values import BrokerChoice
 
@@ -45,8 +45,8 @@ class Scripted:
     def find(self) -> Found | Missing:
         return Found(_MODULE, __version__)
 
-    def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int) -> Node:
-        check_choice(choice, self.abilities)
+    def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        check_choice(choice, self.abilities, security)
         script = {"host": host, "port": port, "faults": dict(choice.options)}
         return Node(
             argv=(sys.executable, "-P", "-m", _MODULE, str(folder.absolute() / "script.json")),

@@ -51,6 +51,9 @@ def _facts(driver: Broker, found: Found | Missing) -> DriverFacts:
         presets=abilities.presets,
         options=abilities.options,
         protocols=abilities.protocols,
+        transports=tuple(str(transport) for transport in abilities.transports),
+        has_credentials=abilities.has_credentials,
+        has_client_certificates=abilities.has_client_certificates,
         reason_missing=f"{found.reason} ({found.hint})" if isinstance(found, Missing) else None,
     )
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from brokerlab.brokers.base import Counter
 from brokerlab.errors import RunError
-from brokerlab.load.client import Client
+from brokerlab.load.client import Client, Login
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import COUNTERS
@@ -25,8 +25,11 @@ PATIENCE_S = 3.0
 class CounterWatch:
     """A client beside the load that subscribes to the counters' topics; does nothing where there are none."""
 
-    def __init__(self, counters: Sequence[Counter], *, host: str, port: int, run: RunDirectory) -> None:
+    def __init__(
+        self, counters: Sequence[Counter], *, host: str, port: int, run: RunDirectory, login: Login | None = None
+    ) -> None:
         self._counters, self._host, self._port, self._run = tuple(counters), host, port, run
+        self._login = login
         self._rows: list[dict[str, object]] = []
         self._values: dict[str, float] = {}
         self._failure = ""
@@ -35,7 +38,7 @@ class CounterWatch:
 
     def __enter__(self) -> Self:
         if self._counters:
-            self._client = Client(self._host, self._port)
+            self._client = Client(self._host, self._port, login=self._login)
             for counter in self._counters:
                 self._client.subscribe(counter.topic, 0)
             self._thread.start()

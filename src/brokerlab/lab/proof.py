@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from brokerlab.brokers.process import BrokerProcess, owns_listener
 from brokerlab.errors import RunError
-from brokerlab.load.client import Client
+from brokerlab.load.client import Client, Login, NotAdmittedError
 from brokerlab.load.topics import PROOF_PREFIX
 
 _POLL_S = 0.01
@@ -28,23 +28,28 @@ class Proof:
     seconds: float  # from the call until the delivery
 
 
-def prove_ready(process: BrokerProcess, host: str, port: int, *, deadline_s: float = 20.0) -> Proof:
+def prove_ready(
+    process: BrokerProcess, host: str, port: int, *, login: Login | None = None, deadline_s: float = 20.0
+) -> Proof:
     """Returns when the broker has delivered a message; RunError when it ends or the deadline passes."""
     began = time.monotonic()
     deadline = began + deadline_s
-    with _connect(process, host, port, deadline) as client:
+    with _connect(process, host, port, login, deadline) as client:
         _require_ours(process, host, port)
         publications = _echo(process, client, deadline)
     return Proof(publications, time.monotonic() - began)
 
 
-def _connect(process: BrokerProcess, host: str, port: int, deadline: float) -> Client:
+def _connect(process: BrokerProcess, host: str, port: int, login: Login | None, deadline: float) -> Client:
     waited_for = f"a CONNACK from {host}:{port}"
     last = "nothing was tried"
     while (remaining_s := deadline - time.monotonic()) > 0:
         process.require_alive(waited_for)
         try:
-            return Client(host, port, timeout_s=min(remaining_s, _ANSWER_S))
+            return Client(host, port, login=login, timeout_s=min(remaining_s, _ANSWER_S))
+        except NotAdmittedError:
+            _require_ours(process, host, port)
+            raise
         except RunError as problem:
             last = problem.message
         time.sleep(_POLL_S)

@@ -16,6 +16,7 @@ from brokerlab.brokers.port import free_port
 from brokerlab.brokers.process import BrokerProcess
 from brokerlab.brokers.registry import driver
 from brokerlab.errors import RunError
+from brokerlab.lab.access import Access, open_access
 from brokerlab.lab.calibration import calibration_section
 from brokerlab.lab.clients import SUBSCRIBERS, Clients, clients_of, worker_specs
 from brokerlab.lab.cores import pin
@@ -106,11 +107,17 @@ class _Walk:
             self._manifest.add("phases", self._phases)
 
     def _go(self, stack: ExitStack) -> Verdict:
-        self._process = self._start_broker(stack)
+        access = stack.enter_context(open_access(self._run.cell.workload, self._clients, host=HOST))
+        self._manifest.add("access", access.facts)
+        self._process = self._start_broker(stack, access)
         node = self._process.node
         counters = self._counters()
-        watch = stack.enter_context(CounterWatch(counters, host=node.host, port=node.port, run=self._directory))
-        specs = worker_specs(self._run, self._clients, host=node.host, port=node.port, folder=self._directory.path)
+        watch = stack.enter_context(
+            CounterWatch(counters, host=node.host, port=node.port, run=self._directory, login=access.login)
+        )
+        specs = access.admitted(
+            worker_specs(self._run, self._clients, host=node.host, port=node.port, folder=self._directory.path)
+        )
         self._crew = stack.enter_context(Crew(specs))
         self._pinned = pin(self._pids())
         self._sampler = stack.enter_context(Sampler(self._pids, self._directory))
@@ -176,14 +183,14 @@ class _Walk:
 
     # -- the broker -----------------------------------------------------------------------------------------------
 
-    def _start_broker(self, stack: ExitStack) -> BrokerProcess:
+    def _start_broker(self, stack: ExitStack, access: Access) -> BrokerProcess:
         choice = self._run.cell.broker
         broker = driver(choice.driver)
         found = broker.find()
         if not isinstance(found, Found):
             raise RunError(f"{choice.driver} is gone from this machine: {found.reason}", hint=found.hint)
         folder = self._directory.broker / "0"
-        node = broker.node(choice, folder=folder.absolute(), host=HOST, port=free_port(HOST))
+        node = broker.node(choice, folder=folder.absolute(), host=HOST, port=free_port(HOST), security=access.security)
         self._manifest.add(
             "broker",
             {
@@ -200,7 +207,7 @@ class _Walk:
         )
         self._watcher.phase_started("start", 0)
         process = stack.enter_context(BrokerProcess(node, folder=folder))
-        proof = prove_ready(process, node.host, node.port)
+        proof = prove_ready(process, node.host, node.port, login=access.login)
         self._proved = proof.publications
         self._manifest.add("proof", asdict(proof))
         return process

@@ -10,6 +10,8 @@ import socket
 import time
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -32,9 +34,29 @@ from brokerlab.load.packets import (
     connack_reason,
 )
 from brokerlab.load.parser import Parser
+from brokerlab.load.spec import Entrance
+from brokerlab.load.stream import Stream, read_some, send_all, shake_hands, stream_over
+from brokerlab.load.streaming import RefusedError
 
 _Answer = TypeVar("_Answer", bound=Packet)
+_READ_BYTES = 65_536
+_SEND_S = 20.0  # without a byte taken, at the longest
 _LONGEST_KEEP_ALIVE_S = 0xFFFF  # 18 hours without a ping; 0, which turns it off, is refused by rumqttd
+_BAD_LOGIN = (4, 5, 0x86, 0x87)  # CONNACK: bad user name or password, not authorized (MQTT 3.1.1, 5.0)
+
+
+class NotAdmittedError(RunError):
+    """The broker is there, but we do not get in: trying again does not help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """How one client gets in."""
+
+    entrance: Entrance = field(default_factory=Entrance)
+    user: str | None = None
+    password: bytes | None = field(default=None, repr=False)
+    certificate: Path | None = None
 
 
 class Client:
@@ -46,8 +68,7 @@ class Client:
         port: int,
         *,
         client_id: str | None = None,
-        username: str | None = None,
-        password: bytes | None = None,
+        login: Login | None = None,
         protocol: str = "3.1.1",
         timeout_s: float = 5.0,
     ) -> None:
@@ -60,14 +81,20 @@ class Client:
         self._received_ids: set[int] = set()  # QoS 2 messages between PUBLISH and PUBREL
         self._last_id = 0
         self.client_id = client_id or f"brokerlab-{secrets.token_hex(6)}"
+        login = login or Login()
         with self._explained("connecting"):
-            self._socket = socket.create_connection((host, port), timeout=timeout_s)
+            sock = socket.create_connection((host, port), timeout=timeout_s)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._stream: Stream = stream_over(
+            sock, login.entrance, host=host, port=port, certificate=login.certificate, protocol=protocol
+        )
         try:
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._send(Connect(self.client_id, _LONGEST_KEEP_ALIVE_S, username=username, password=password))
+            with self._explained("the handshake"):
+                shake_hands(self._stream, time.monotonic() + timeout_s)
+            self._send(Connect(self.client_id, _LONGEST_KEEP_ALIVE_S, username=login.user, password=login.password))
             self._require_accepted(self._await(ConnAck, timeout_s))
         except BaseException:
-            self._socket.close()
+            self._stream.close()
             raise
 
     def subscribe(self, topic_filter: str, qos: int, *, timeout_s: float = 5.0) -> int:
@@ -107,7 +134,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        self._socket.close()
+        self._stream.close()
 
     def __enter__(self) -> Self:
         return self
@@ -120,7 +147,8 @@ class Client:
     def _require_accepted(self, answer: ConnAck) -> None:
         if code := answer.return_code:
             reason = connack_reason(self._level, code)
-            raise RunError(f"{self._address} refused the connection: {reason} (CONNACK return code {code})")
+            kind = NotAdmittedError if code in _BAD_LOGIN else RunError
+            raise kind(f"{self._address} refused the connection: {reason} (CONNACK return code {code})")
 
     def _next_id(self) -> int:
         self._last_id = self._last_id % 0xFFFF + 1
@@ -145,9 +173,8 @@ class Client:
         if remaining_s <= 0:
             return False
         with self._explained(action):
-            self._socket.settimeout(remaining_s)
             try:
-                data = self._socket.recv(65536)
+                data = read_some(self._stream, _READ_BYTES, deadline)
             except TimeoutError:
                 return False
             if not data:
@@ -177,11 +204,13 @@ class Client:
 
     def _send(self, packet: Packet) -> None:
         with self._explained(f"sending {type(packet).__name__.upper()}"):
-            self._socket.sendall(packet.encode(self._level))
+            send_all(self._stream, packet.encode(self._level), time.monotonic() + _SEND_S)
 
     @contextlib.contextmanager
     def _explained(self, action: str) -> Iterator[None]:
         try:
             yield
+        except RefusedError as problem:
+            raise NotAdmittedError(f"{self._address}: {problem}") from problem
         except (OSError, MalformedPacketError) as problem:
             raise RunError(f"{self._address}: {action} failed: {problem}") from problem

@@ -6,6 +6,7 @@ r"""Opening connections, many at once and without waiting for any: TCP, then the
 Every client has a deadline of its own, from the moment at which its connection is begun.
 """
 
+import contextlib
 import errno
 import heapq
 import os
@@ -169,7 +170,8 @@ class Openings:
         if opening.step is _Step.SHAKING:
             self._shake(opening)
         if opening.unsent:
-            opening.unsent = opening.unsent[opening.there.send(opening.unsent) :]
+            with contextlib.suppress(BlockingIOError):
+                opening.unsent = opening.unsent[opening.there.send(opening.unsent) :]
             self._want_write(opening, bool(opening.unsent))
             return  # no answer can be there yet
         if opening.step is _Step.ASKED and (answer := self._read(opening)) is not None:

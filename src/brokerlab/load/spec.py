@@ -15,7 +15,7 @@ The lab speaks to it in words, over a pipe:
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from brokerlab.study.values import Workload
+from brokerlab.study.values import Transport, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,16 @@ class Client:
     topic: str
     user: str | None = None
     password: bytes | None = field(default=None, repr=False)
+    certificate: Path | None = None  # with its key, in one file (PEM)
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """How clients get into the broker: what its listener speaks, and what they need for it."""
+
+    transport: Transport = Transport.TCP
+    authority: Path | None = None  # who must have signed the broker's certificate (PEM)
+    path: str = "/mqtt"  # of WebSocket
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,7 @@ class WorkerSpec:
     fan_out: float  # expected deliveries per publication
     seed: int
     run: Path
+    entrance: Entrance = Entrance()
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,17 +179,20 @@ class Subscribing:
         subscriber = self._open[fd]
         try:
             if event & ~select.EPOLLOUT:
-                self._read(subscriber)
-                while subscriber.stream.has_more:
-                    self._read(subscriber)
-        except BlockingIOError:
-            return  # nothing to read after all: epoll may wake for less (epoll(7))
+                self._read_all(subscriber)
         except OSError as problem:
             self._lose(fd, problem)
             return
         self._answer(fd, subscriber)
 
     # -- reading --------------------------------------------------------------------------------------------------
+
+    def _read_all(self, subscriber: Subscriber) -> None:
+        """Reads what epoll told of, and what is here already behind it."""
+        with contextlib.suppress(BlockingIOError):  # nothing to read after all: epoll may wake for less (epoll(7))
+            self._read(subscriber)
+            while subscriber.stream.has_more:
+                self._read(subscriber)
 
     def _read(self, subscriber: Subscriber) -> None:
         """Reads once: rows for all whole messages, acknowledgements into the outbox."""

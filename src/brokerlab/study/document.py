@@ -62,7 +62,7 @@ class Document:
     def problem(self, path: KeyPath, rule: str, *, nearest_valid: str | None = None, of_key: bool = False) -> Problem:
         """The problem at the path, with the line of its nearest existing parent if it does not exist."""
         place = next(self.places[near] for near in _with_parents(path) if near in self.places)
-        value = None if of_key else self.written.get(path)
+        value = None if of_key or path[-1:] == ("password",) else self.written.get(path)
         return Problem(place.file, place.line, key_text(path), value, rule, nearest_valid)
 
     def add(self, path: KeyPath, rule: str, *, nearest_valid: str | None = None, of_key: bool = False) -> None:

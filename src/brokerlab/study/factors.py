@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 
 from brokerlab.study import names, quantity
+from brokerlab.study.access import read_certificates, read_transport
 from brokerlab.study.factor import FactorKind, read_qos, read_whole
 from brokerlab.study.problems import RuleError, check_name
 from brokerlab.study.values import AUTO, Content, Level, Qos, Workload
@@ -134,6 +135,20 @@ _KINDS = (
         read_protocol,
         read_protocol,
         lambda workload, level: replace(workload, protocol=str(level)),
+    ),
+    FactorKind(
+        "transport",
+        ("transport",),
+        read_transport,
+        lambda level: str(read_transport(level)),
+        lambda workload, level: replace(workload, transport=read_transport(level)),
+    ),
+    FactorKind(
+        "certificates",
+        ("certificates",),
+        read_certificates,
+        lambda level: str(read_certificates(level)),
+        lambda workload, level: replace(workload, certificates=read_certificates(level)),
     ),
     FactorKind("window", ("schedule", "window"), read_window, read_window, _with_window),
     FactorKind("inflight", ("schedule", "inflight"), read_inflight, _whole, _with_inflight),

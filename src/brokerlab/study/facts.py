@@ -11,4 +11,7 @@ class DriverFacts:
     presets: tuple[str, ...] = ("stock",)
     options: tuple[str, ...] = ()
     protocols: tuple[str, ...] = ("3.1.1",)
+    transports: tuple[str, ...] = ("tcp",)
+    has_credentials: bool = False
+    has_client_certificates: bool = False
     reason_missing: str | None = None  # None: the broker is installed

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainValidator
 
-from brokerlab.study import factors, names, readers, topics
+from brokerlab.study import access, factors, names, readers, topics
 from brokerlab.study import values as v
 from brokerlab.study.part import Part
 from brokerlab.study.payload import PayloadPart, as_mapping
@@ -25,6 +25,8 @@ Window = Annotated[int | str, PlainValidator(factors.read_window)]
 Inflight = Annotated[int | None, PlainValidator(factors.read_inflight)]
 Protocol = Annotated[str, PlainValidator(factors.read_protocol)]
 QosLevel = Annotated[int, PlainValidator(factors.read_qos)]
+TransportName = Annotated[v.Transport, PlainValidator(access.read_transport)]
+CertificatesChoice = Annotated[v.Certificates, PlainValidator(access.read_certificates)]
 Broker = Annotated[str, PlainValidator(factors.read_broker)]
 Name = Annotated[str, PlainValidator(factors.read_name)]
 Text = Annotated[str, PlainValidator(readers.read_text)]
@@ -119,6 +121,9 @@ class WorkloadPart(Part):
     schedule: SchedulePart = SchedulePart()
     qos: QosLevel = int(_WORKLOAD.qos)
     protocol: Protocol = _WORKLOAD.protocol
+    transport: TransportName = _WORKLOAD.transport
+    certificates: CertificatesChoice = _WORKLOAD.certificates
+    credentials: access.CredentialsPart = access.CredentialsPart()
 
     def value(self) -> v.Workload:
         return v.Workload(
@@ -130,6 +135,9 @@ class WorkloadPart(Part):
             schedule=self.schedule.value(),
             qos=v.Qos(self.qos),
             protocol=self.protocol,
+            transport=self.transport,
+            certificates=self.certificates,
+            credentials=self.credentials.value(),
         )
 
 
@@ -146,6 +154,8 @@ class VariablesPart(Part):
     publishers: list[Clients] = Field(default=[], min_length=1)
     subscribers: list[Clients] = Field(default=[], min_length=1)
     protocol: list[Protocol] = Field(default=[], min_length=1)
+    transport: list[TransportName] = Field(default=[], min_length=1)
+    certificates: list[CertificatesChoice] = Field(default=[], min_length=1)
     window: list[Window] = Field(default=[], min_length=1)
     inflight: list[Inflight] = Field(default=[], min_length=1)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from brokerlab.study import names, quantity, topics
+from brokerlab.study.access_rules import check_access
 from brokerlab.study.arrivals import ALL_KEYS, KEYS, NEEDED, owners
 from brokerlab.study.document import Document, KeyPath
 from brokerlab.study.factor import read_qos
@@ -34,6 +35,7 @@ def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> No
     _check_inflight(document)
     check_payload(document)
     _check_abilities(document, drivers)
+    check_access(document, drivers, list(_used_brokers(document)))
     _check_rank(document)
     _check_topics(document)
     _check_load_is_measurable(document)

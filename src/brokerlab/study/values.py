@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
+from brokerlab.study.secret import Secret
+
 Level = str | int | float
 
 AUTO = "auto"  # a window that is widened until the delivered rate stops growing
@@ -43,6 +45,31 @@ class Content(StrEnum):
     ZEROS = "zeros"
     TEXT = "text"  # words, which compress as prose does
     JSON = "json"  # a template whose numbers are the identity
+
+
+class Transport(StrEnum):
+    """What MQTT is carried by."""
+
+    TCP = "tcp"
+    TLS = "tls"
+    WS = "ws"  # WebSocket
+    WSS = "wss"  # WebSocket inside TLS
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self in (Transport.TLS, Transport.WSS)
+
+    @property
+    def is_framed(self) -> bool:
+        return self in (Transport.WS, Transport.WSS)
+
+
+class Certificates(StrEnum):
+    """What clients prove with that they may come in, beside a password."""
+
+    NONE = "none"
+    SHARED = "shared"  # one certificate for all clients
+    EACH = "each"  # one for each client
 
 
 class Join(StrEnum):
@@ -126,6 +153,15 @@ class Payload:
 
 
 @dataclass(frozen=True, slots=True)
+class Credentials:
+    """User names and passwords: a pattern for all clients, or a file with a line for each."""
+
+    user: str = ""  # {client} is the client's number: publishers first, then subscribers
+    password: Secret = field(default_factory=Secret)
+    file: str = ""  # instead of both; absolute
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     publishers: int = 1
     subscribers: int = 1
@@ -135,6 +171,9 @@ class Workload:
     schedule: Schedule = Schedule()
     qos: Qos = Qos.AT_MOST_ONCE
     protocol: str = "3.1.1"
+    transport: Transport = Transport.TCP
+    certificates: Certificates = Certificates.NONE
+    credentials: Credentials | None = None  # None: clients give no name
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from brokerlab.study import quantity
+from brokerlab.study.access import written_credentials
 from brokerlab.study.arrivals import KEYS
 from brokerlab.study.factors import FACTORS
 from brokerlab.study.readers import FORMAT_VERSION
@@ -62,7 +63,13 @@ def _workload(workload: Workload) -> dict[str, Any]:
         "schedule": _on_one_line(_schedule(workload.schedule)),
         "qos": int(workload.qos),
         "protocol": workload.protocol,
-    }
+        "transport": str(workload.transport),
+        "certificates": str(workload.certificates),
+    } | (
+        {"credentials": _on_one_line(_escaped(written_credentials(workload.credentials)))}
+        if workload.credentials
+        else {}
+    )
 
 
 def _payload(workload: Workload) -> Any:

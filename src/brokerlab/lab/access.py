@@ -1,0 +1,110 @@
+"""How the clients of one run get into its broker: certificates and user names are made for the run and go with it.
+
+Keys and password files lie in a folder that only its owner can enter, outside of the run directory, which keeps
+none of them; it is removed at the end of the run.
+"""
+
+import secrets
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from brokerlab.brokers.base import OPEN, Security
+from brokerlab.lab.clients import Clients
+from brokerlab.load.client import Login
+from brokerlab.load.spec import Client, Entrance, WorkerSpec
+from brokerlab.study.access import users_of
+from brokerlab.study.values import Certificates, Workload
+
+PREFIX = "brokerlab-keys-"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What the broker, the lab's own clients and the workers are told."""
+
+    security: Security = OPEN
+    login: Login = field(default_factory=Login)  # of the lab's own clients
+    clients: dict[str, Client] = field(default_factory=dict, repr=False)  # by identifier: with what they get in by
+    facts: dict[str, object] = field(default_factory=dict)  # for the manifest: nothing secret
+
+    def admitted(self, specs: Sequence[WorkerSpec]) -> tuple[WorkerSpec, ...]:
+        """The workers with the way in, and each of their clients with its name and certificate."""
+        return tuple(
+            replace(spec, entrance=self.login.entrance, clients=tuple(map(self._admitted, spec.clients)))
+            for spec in specs
+        )
+
+    def _admitted(self, client: Client) -> Client:
+        known = self.clients.get(client.name)
+        if known is None:
+            return client
+        return replace(client, user=known.user, password=known.password, certificate=known.certificate)
+
+
+@contextmanager
+def open_access(workload: Workload, clients: Clients, *, host: str) -> Iterator[Access]:
+    """Everything that a run needs for its transport, certificates and credentials, for as long as it lasts."""
+    everyone = (*clients.publishers, *clients.subscribers)
+    names = users_of(workload.credentials, len(everyone)) if workload.credentials else []
+    facts: dict[str, object] = {
+        "transport": str(workload.transport),
+        "certificates": str(workload.certificates),
+        "users": len(set(names)),
+    }
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as name:  # mode 0700
+        access = Access(Security(transport=workload.transport, folder=Path(name)), facts=facts)
+        access = _encrypted(access, workload, everyone, host)
+        yield _named(access, everyone, names)
+
+
+def _encrypted(access: Access, workload: Workload, everyone: Sequence[Client], host: str) -> Access:
+    """With certificates, where the transport has them."""
+    entrance, folder = Entrance(workload.transport), access.security.folder
+    if not workload.transport.is_encrypted or folder is None:
+        return replace(access, login=Login(entrance))
+    # Loaded where it is needed: most runs are not encrypted, and start faster without it.
+    from brokerlab.lab.certificates import Authority, keep  # noqa: PLC0415
+
+    authority = Authority()
+    certificate, key = authority.broker(host)
+    trusted = keep(folder, "authority.pem", authority.pem)
+    security = replace(
+        access.security,
+        certificate=keep(folder, "broker.pem", certificate),
+        key=keep(folder, "broker.key", key),
+        authority=None if workload.certificates is Certificates.NONE else trusted,
+    )
+    login = Login(replace(entrance, authority=trusted))
+    if workload.certificates is Certificates.NONE:
+        return replace(access, security=security, login=login)
+    shared = keep(folder, "clients.pem", *authority.client("brokerlab"))
+    files = {client.name: shared for client in everyone}
+    if workload.certificates is Certificates.EACH:
+        files = {name: keep(folder, f"client-{name}.pem", *authority.client(name)) for name in files}
+    return replace(
+        access,
+        security=security,
+        login=replace(login, certificate=shared),
+        clients={client.name: replace(client, certificate=files[client.name]) for client in everyone},
+    )
+
+
+def _named(access: Access, everyone: Sequence[Client], names: Sequence[tuple[str, str]]) -> Access:
+    """With user names and passwords, and one of the lab's own."""
+    if not names:
+        return access
+    own = (f"brokerlab-{secrets.token_hex(4)}", secrets.token_urlsafe(24))
+    users = dict([*names, own])
+    clients = {
+        client.name: replace(access.clients.get(client.name, client), user=user, password=password.encode())
+        for client, (user, password) in zip(everyone, names, strict=True)
+    }
+    return replace(
+        access,
+        security=replace(access.security, users=users),
+        login=replace(access.login, user=own[0], password=own[1].encode()),
+        clients=clients,
+    )

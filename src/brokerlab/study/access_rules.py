@@ -1,0 +1,85 @@
+"""The rules of getting in that concern two places of a study file at once, or the file and the drivers."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from brokerlab.errors import UserError
+from brokerlab.study.access import read_certificates, read_transport, users_in
+from brokerlab.study.document import Document, KeyPath
+from brokerlab.study.factors import read_clients
+from brokerlab.study.facts import DriverFacts
+from brokerlab.study.lookup import WORKLOAD, read_or_none, values_of
+from brokerlab.study.nearest import listed, nearest
+from brokerlab.study.values import Certificates, Workload
+
+_CREDENTIALS: KeyPath = (*WORKLOAD, "credentials")
+
+
+def check_access(document: Document, drivers: Mapping[str, DriverFacts], used: Iterable[tuple[str, str]]) -> None:
+    """Adds the problems that it finds to the document's; `used` are names and drivers of the study's brokers."""
+    _check_certificates(document)
+    _check_credentials(document)
+    for name, driver in used:
+        if driver in drivers:
+            _check_driver(document, f"broker {name} (driver {driver})", drivers[driver])
+
+
+def _check_certificates(document: Document) -> None:
+    """Certificates are shown inside TLS: with another transport a cell would be measured under a wrong name."""
+    asked = [path for path, written in values_of(document, "certificates") if _is_asked(written)]
+    if not asked:
+        return
+    transports = [read_or_none(read_transport, written) for _, written in values_of(document, "transport")]
+    for transport in transports or [Workload().transport]:
+        if transport is not None and not transport.is_encrypted:
+            document.add(asked[0], f"needs the transports tls or wss alone, and the study's is {transport}")
+            return
+
+
+def _is_asked(written: object) -> bool:
+    return read_or_none(read_certificates, written) not in (None, Certificates.NONE)
+
+
+def _check_credentials(document: Document) -> None:
+    keys = document.mapping(*_CREDENTIALS)
+    if "file" in keys:
+        for key in ("user", "password"):
+            if key in keys:
+                document.add((*_CREDENTIALS, key), "stands in the lines of the file; leave this key out", of_key=True)
+        _check_file(document, keys["file"])
+    elif isinstance(document.get(*_CREDENTIALS), dict):
+        for key in ("user", "password"):
+            if key not in keys:
+                document.add((*_CREDENTIALS, key), "the key is missing; or give a file instead of both", of_key=True)
+
+
+def _check_file(document: Document, written: object) -> None:
+    """One line for each client of the largest cell."""
+    needed = 0
+    for factor, least in (("publishers", Workload().publishers), ("subscribers", Workload().subscribers)):
+        counts = [read_or_none(read_clients, count) for _, count in values_of(document, factor)]
+        needed += max((count for count in counts if count is not None), default=least)
+    if not isinstance(written, str):
+        return
+    try:
+        lines = sum(1 for _ in users_in(Path(document.file).parent / written))
+    except UserError:
+        return  # the model names it
+    if lines < needed:
+        rule = f"has {lines} users, but the study has {needed} clients: one line for each is needed"
+        document.add((*_CREDENTIALS, "file"), rule)
+
+
+def _check_driver(document: Document, broker: str, facts: DriverFacts) -> None:
+    for path, written in values_of(document, "transport"):
+        transport = read_or_none(read_transport, written)
+        if transport is not None and transport not in facts.transports:
+            rule = f"{broker} has no transport {transport}; it has {listed(facts.transports)}"
+            document.add(path, rule, nearest_valid=nearest(str(transport), facts.transports))
+    if _CREDENTIALS in document.places and not facts.has_credentials:
+        document.add(_CREDENTIALS, f"{broker} has no user names", of_key=True)
+    for path, written in values_of(document, "certificates"):
+        if _is_asked(written) and not facts.has_client_certificates:
+            document.add(
+                path, f"{broker} does not ask its clients for certificates", nearest_valid=str(Certificates.NONE)
+            )
