@@ -7,7 +7,7 @@ so that `scenario.workload.payload` and the levels of `scenario.variables.payloa
 import re
 from dataclasses import replace
 
-from brokerlab.study import names, quantity
+from brokerlab.study import life, names, quantity
 from brokerlab.study.access import read_certificates, read_transport
 from brokerlab.study.factor import FactorKind, read_qos, read_whole
 from brokerlab.study.problems import RuleError, check_name
@@ -152,6 +152,7 @@ _KINDS = (
     ),
     FactorKind("window", ("schedule", "window"), read_window, read_window, _with_window),
     FactorKind("inflight", ("schedule", "inflight"), read_inflight, _whole, _with_inflight),
+    *life.KINDS,
 )
 
 FACTORS = {kind.name: kind for kind in _KINDS}

@@ -8,8 +8,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainValidator
 
-from brokerlab.study import access, factors, names, readers, topics
+from brokerlab.study import access, factors, life, names, readers, topics
 from brokerlab.study import values as v
+from brokerlab.study.life import LifePart
 from brokerlab.study.part import Part
 from brokerlab.study.payload import PayloadPart, as_mapping
 
@@ -124,6 +125,7 @@ class WorkloadPart(Part):
     transport: TransportName = _WORKLOAD.transport
     certificates: CertificatesChoice = _WORKLOAD.certificates
     credentials: access.CredentialsPart = access.CredentialsPart()
+    clients: LifePart = LifePart()
 
     def value(self) -> v.Workload:
         return v.Workload(
@@ -138,6 +140,7 @@ class WorkloadPart(Part):
             transport=self.transport,
             certificates=self.certificates,
             credentials=self.credentials.value(),
+            clients=self.clients.value(),
         )
 
 
@@ -158,6 +161,14 @@ class VariablesPart(Part):
     certificates: list[CertificatesChoice] = Field(default=[], min_length=1)
     window: list[Window] = Field(default=[], min_length=1)
     inflight: list[Inflight] = Field(default=[], min_length=1)
+    behaviour: list[Annotated[str, PlainValidator(life.read_behaviour)]] = Field(default=[], min_length=1)
+    connect_rate: list[Annotated[float, PlainValidator(life.read_connect_rate_per_s)]] = Field(default=[], min_length=1)
+    lifetime: list[Annotated[float, PlainValidator(life.read_life_s)]] = Field(default=[], min_length=1)
+    every: list[Annotated[float, PlainValidator(life.read_life_s)]] = Field(default=[], min_length=1)
+    session: list[Annotated[str, PlainValidator(life.read_session)]] = Field(default=[], min_length=1)
+    keep_alive: list[Annotated[int, PlainValidator(life.read_keep_alive_s)]] = Field(default=[], min_length=1)
+    idle: list[Annotated[int, PlainValidator(life.read_idle)]] = Field(default=[], min_length=1)
+    addresses: list[Annotated[int, PlainValidator(life.read_address_count)]] = Field(default=[], min_length=1)
 
     def levels(self, factor: str) -> tuple[v.Level, ...]:
         return tuple(getattr(self, factor))

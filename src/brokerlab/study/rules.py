@@ -14,6 +14,7 @@ from brokerlab.study.document import Document, KeyPath
 from brokerlab.study.factor import read_qos
 from brokerlab.study.factors import FACTORS, read_burst, read_clients, read_protocol, read_rate_per_s
 from brokerlab.study.facts import DriverFacts
+from brokerlab.study.life_rules import check_life
 from brokerlab.study.lookup import VARIABLES, WORKLOAD, items_of, read_or_none, values_of
 from brokerlab.study.nearest import listed
 from brokerlab.study.payload_rules import check_payload
@@ -34,6 +35,7 @@ def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> No
     _check_arrivals(document)
     _check_inflight(document)
     check_payload(document)
+    check_life(document)
     _check_abilities(document, drivers)
     check_access(document, drivers, list(_used_brokers(document)))
     _check_rank(document)

@@ -72,6 +72,30 @@ class Certificates(StrEnum):
     EACH = "each"  # one for each client
 
 
+class Behaviour(StrEnum):
+    """How long a publisher's connection lasts; load/lives.py makes it so."""
+
+    PERSISTENT = "persistent"  # as long as the run
+    PER_MESSAGE = "per-message"  # one message: connect, publish, wait for its acknowledgement, DISCONNECT
+    PER_MESSAGE_ABRUPT = "per-message-abrupt"  # one message: connect, publish, close without a word
+    CHURN = "churn"  # a lifetime, over at another time for each publisher; drained before it disconnects
+    STORM = "storm"  # until all lose their connections at once, without a word, and come back at once
+
+
+class SessionKind(StrEnum):
+    """What the broker keeps of a client while it is away."""
+
+    CLEAN = "clean"  # nothing
+    PERSISTENT = "persistent"  # subscriptions, messages for it, and what is not acknowledged
+
+
+class Who(StrEnum):
+    """Whom a storm hits."""
+
+    PUBLISHERS = "publishers"
+    ALL = "all"  # subscribers too
+
+
 class Join(StrEnum):
     """How the nodes of an ensemble are connected."""
 
@@ -162,6 +186,21 @@ class Credentials:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientLife:
+    """How clients connect, and how long their connections last."""
+
+    behaviour: Behaviour = Behaviour.PERSISTENT
+    connect_rate_per_s: float | None = None  # of all clients of the run together; None is as fast as it goes
+    lifetime_s: float | None = None  # of a connection; used by churn
+    every_s: float | None = None  # between two storms
+    who: Who = Who.PUBLISHERS  # used by storm
+    session: SessionKind = SessionKind.CLEAN
+    keep_alive_s: int = 60
+    idle: int = 0  # clients that connect and keep alive, and nothing else
+    addresses: tuple[str, ...] = ()  # of the clients' side, taken in turn; none: the system's choice
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     publishers: int = 1
     subscribers: int = 1
@@ -174,6 +213,7 @@ class Workload:
     transport: Transport = Transport.TCP
     certificates: Certificates = Certificates.NONE
     credentials: Credentials | None = None  # None: clients give no name
+    clients: ClientLife = ClientLife()
 
 
 @dataclass(frozen=True, slots=True)

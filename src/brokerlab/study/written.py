@@ -15,6 +15,7 @@ from brokerlab.study import quantity
 from brokerlab.study.access import written_credentials
 from brokerlab.study.arrivals import KEYS
 from brokerlab.study.factors import FACTORS
+from brokerlab.study.life import written_life
 from brokerlab.study.readers import FORMAT_VERSION
 from brokerlab.study.values import Analysis, BrokerChoice, Deploy, Payload, Scenario, Schedule, Study, Workload
 
@@ -65,6 +66,7 @@ def _workload(workload: Workload) -> dict[str, Any]:
         "protocol": workload.protocol,
         "transport": str(workload.transport),
         "certificates": str(workload.certificates),
+        "clients": _on_one_line(written_life(workload.clients)),
     } | (
         {"credentials": _on_one_line(_escaped(written_credentials(workload.credentials)))}
         if workload.credentials
