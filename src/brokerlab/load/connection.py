@@ -21,8 +21,8 @@ from brokerlab.load.properties import (
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import Client
 from brokerlab.load.stream import Stream, send_all
+from brokerlab.study.values import Workload
 
-KEEP_ALIVE_S = 60
 _MOST_IN_FLIGHT = 65_535
 _PINGRESP, _DISCONNECT = 13, 14
 _GOODBYE_S = 2.0
@@ -36,7 +36,8 @@ class Session:
     stream: Stream  # does not block
     level: int  # of the protocol
     receive_maximum: int = _MOST_IN_FLIGHT
-    keep_alive_s: int = KEEP_ALIVE_S
+    keep_alive_s: int = 60  # what counts: the broker may ask for another
+    is_resumed: bool = False  # the broker still had the client's session
 
 
 def note_stages(client: Client, stream: Stream, *, log: SessionLog) -> None:
@@ -50,7 +51,7 @@ def note_stages(client: Client, stream: Stream, *, log: SessionLog) -> None:
 
 
 def session_of(
-    client: Client, stream: Stream, answer: Packet, *, level: int, qos: int, log: SessionLog
+    client: Client, stream: Stream, answer: Packet, *, level: int, workload: Workload, log: SessionLog
 ) -> Session:  # fmt: skip
     """What the broker's CONNACK allows; RunError where that is less than the run needs."""
     if not isinstance(answer, ConnAck):
@@ -61,8 +62,8 @@ def session_of(
     if said := answer.properties:
         log.add(client, f"connack properties: {described(said)}")
     highest = number_of(said, MAXIMUM_QOS)
-    if highest is not None and qos > highest:
-        raise RunError(f"{client.name}: the broker takes QoS {highest} at most, and the run needs QoS {qos}")
+    if highest is not None and workload.qos > highest:
+        raise RunError(f"{client.name}: the broker takes QoS {highest} at most, and the run needs QoS {workload.qos}")
     receive_maximum = number_of(said, RECEIVE_MAXIMUM)
     keep_alive_s = number_of(said, SERVER_KEEP_ALIVE)
     return Session(
@@ -70,7 +71,8 @@ def session_of(
         stream,
         level,
         _MOST_IN_FLIGHT if receive_maximum is None else receive_maximum,
-        KEEP_ALIVE_S if keep_alive_s is None else keep_alive_s,
+        workload.clients.keep_alive_s if keep_alive_s is None else keep_alive_s,
+        answer.session_present,
     )
 
 

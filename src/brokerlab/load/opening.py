@@ -19,17 +19,25 @@ from enum import Enum
 
 from brokerlab.errors import RunError
 from brokerlab.load.alarm import now_ns
-from brokerlab.load.connection import KEEP_ALIVE_S, Session, note_stages, session_of
+from brokerlab.load.connection import Session, note_stages, session_of
 from brokerlab.load.packets import LEVELS, Connect, MalformedPacketError, Packet, decode_length
 from brokerlab.load.parser import Parser
+from brokerlab.load.properties import SESSION_EXPIRY
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import Client, WorkerSpec
+from brokerlab.load.spec import Connect as Order
 from brokerlab.load.stream import Stream, Wait, stream_of
+from brokerlab.study.values import SessionKind
 
 # Connections under way at once where the study has no word on it: less than the queue of a listener (Mosquitto's
 # holds 100), beyond which the kernel drops what arrives and each client waits a second for its retransmission.
 AT_ONCE = 64
+# Where the study says when, the broker's queue is the broker's matter.
+MANY_AT_ONCE = 4096
+AGAIN_NS = 500_000_000  # from a connection that failed in a run to the next attempt
 _SHORTEST_ANSWER = 4  # bytes of a CONNACK before MQTT 5.0
+_SESSION_EXPIRY_S = 3600
+_IP_BIND_ADDRESS_NO_PORT = 24  # Python's socket module does not name it
 _IN_PROGRESS = (0, errno.EINPROGRESS)
 
 
@@ -82,7 +90,7 @@ class Openings:
     ) -> None:  # fmt: skip
         self._spec, self._epoll, self._log = spec, epoll, log
         self._opened, self._failed = opened, failed
-        self._timeout_ns, self._at_once = int(timeout_s * 1e9), at_once
+        self._timeout_ns, self.at_once = int(timeout_s * 1e9), at_once
         self._level = LEVELS[spec.workload.protocol]
         self._waiting: list[tuple[int, int, Client]] = []  # a heap of (due, number, client)
         self._asked = 0
@@ -100,6 +108,18 @@ class Openings:
         heapq.heappush(self._waiting, (due_ns, self._asked, client))
         self._asked += 1
 
+    def ask_all(self, order: Order) -> None:
+        """Wants every client of the worker, all as fast as it goes or each at its time of the run's ramp."""
+        workload = self._spec.workload
+        rate_per_s = workload.clients.connect_rate_per_s
+        if rate_per_s is not None:
+            self.at_once = MANY_AT_ONCE
+        before = {"subscribers": 0, "publishers": workload.subscribers}  # then those who are idle
+        first = before.get(self._spec.node.partition("/")[0], workload.subscribers + workload.publishers)
+        for client in self._spec.clients:
+            place = first + client.number
+            self.ask(client, due_ns=order.start_ns + round(place * 1e9 / rate_per_s) if rate_per_s else 0)
+
     def tick(self, now: int) -> int | None:
         """Begins what is due, gives up what takes too long; when it wants to be called again at the latest."""
         while self._begun and (self._is_over(self._begun[0]) or self._begun[0].deadline_ns <= now):
@@ -108,11 +128,11 @@ class Openings:
                 self._fail(
                     late, self._what_failed(late, f"nothing came in {self._timeout_ns / 1e9:g} s"), errno.ETIMEDOUT
                 )
-        while self._waiting and self._waiting[0][0] <= now and len(self._under_way) < self._at_once:
+        while self._waiting and self._waiting[0][0] <= now and len(self._under_way) < self.at_once:
             due_ns, _, client = heapq.heappop(self._waiting)
             self._begin(client, due_ns)
         wakes = [self._begun[0].deadline_ns] if self._begun else []
-        if self._waiting and len(self._under_way) < self._at_once:
+        if self._waiting and len(self._under_way) < self.at_once:
             wakes.append(self._waiting[0][0])
         return min(wakes, default=None)
 
@@ -138,6 +158,10 @@ class Openings:
         self._under_way[sock.fileno()] = opening
         self._begun.append(opening)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if addresses := self._spec.workload.clients.addresses:
+            # The system chooses the port at connect, per destination: each address has all of them (ip(7)).
+            sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
+            sock.bind((addresses[client.number % len(addresses)], 0))
         problem = sock.connect_ex((self._spec.host, self._spec.port))
         if problem not in _IN_PROGRESS:
             self._fail(opening, self._what_failed(opening, os.strerror(problem)), problem)
@@ -205,8 +229,17 @@ class Openings:
 
     def _question(self, client: Client) -> Connect:
         # MQTT 5.0: with a clean start and the session expiry of 0, which is the default, a session ends with its
-        # connection, as a clean session does before.
-        return Connect(client.name, KEEP_ALIVE_S, username=client.user, password=client.password)
+        # connection, as a clean session does before; one that shall last needs an expiry.
+        life = self._spec.workload.clients
+        is_clean = life.session is SessionKind.CLEAN
+        return Connect(
+            client.name,
+            life.keep_alive_s,
+            clean_session=is_clean,
+            username=client.user,
+            password=client.password,
+            properties=() if is_clean else ((SESSION_EXPIRY, _SESSION_EXPIRY_S),),
+        )
 
     def _read(self, opening: _Opening) -> Packet | None:
         """The broker's answer once it is whole, and not a byte more: the rest belongs to the compiled walk."""
@@ -224,7 +257,7 @@ class Openings:
         self._log.add(client, "connack", began_ns=opening.began_ns, code=code)
         try:
             session = session_of(
-                client, opening.there, answer, level=self._level, qos=self._spec.workload.qos, log=self._log
+                client, opening.there, answer, level=self._level, workload=self._spec.workload, log=self._log
             )
         except RunError as problem:
             self._give_up(opening)

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brokerlab.load import connection, wire
+from brokerlab.load.alarm import now_ns
 from brokerlab.load.messages import Block, Messages
 from brokerlab.load.outbox import Outbox
-from brokerlab.load.packets import PROTOCOL_LEVEL
+from brokerlab.load.packets import PROTOCOL_LEVEL, PubRel
 from brokerlab.load.rows import PublicationRows
 from brokerlab.load.spec import Client
 from brokerlab.load.stream import Stream
@@ -30,6 +31,7 @@ _BLOCKS_AT_ONCE = 4
 _FIRST_RING = 8  # one of thousands of publishers has a message or two in flight; a faster one's ring grows
 # The rows of a ring.
 _INTENDED, _RELEASED, _SENT, _ACKED = range(4)
+_DUP = 0x08
 RECORD_AT = 4096  # rows of one publisher that wait in its ring before they are recorded
 _NOTHING: Longs = np.empty(0, dtype=np.int64)
 
@@ -47,6 +49,7 @@ class Publisher:
         "_prepared",
         "_prepared_ns",
         "_qos",
+        "_received",
         "_record_at",
         "_recorded",
         "_ring",
@@ -57,6 +60,7 @@ class Publisher:
         "block",
         "client",
         "following",
+        "resent",
         "seen",
         "stream",
     )  # fmt: skip
@@ -80,6 +84,8 @@ class Publisher:
         self._room_since_ns = 0  # when an acknowledgement last made room where there was none
         self._recorded = self._oldest = self.following = 0
         self._unread = b""
+        self._received: set[int] | None = None  # QoS 2 identifiers after PUBREC, where a session may be taken up again
+        self.resent = 0
         # PUBACK, PUBREC, PUBCOMP, identifiers not in flight, refused
         self.seen: Longs = np.zeros(5, dtype=np.int64) if seen is None else seen
 
@@ -195,6 +201,8 @@ class Publisher:
             )
             if used:
                 self._outbox.put(memoryview(out[:used].tobytes()))
+                if self._received is not None:
+                    self._note_received(out[:used])
             if why == wire.OTHER:
                 at, why = connection.pass_over(view[:length], at, level=self._level), wire.FULL
         if why == wire.MALFORMED:
@@ -204,9 +212,74 @@ class Publisher:
         self._unread = bytes(buffer[at:length])
         self.push()
 
+    def is_quiet_since(self, at_ns: int) -> bool:
+        return self._outbox.last_ns < at_ns
+
     def ping(self) -> None:
         self._outbox.put(memoryview(b"\xc0\x00"))
         self.push()
+
+    # -- one connection after the other -----------------------------------------------------------------------------
+
+    def keep_session(self) -> None:
+        """From now on remembers what it needs to take up its session on another connection."""
+        self._received = set()
+
+    def leave(self) -> None:
+        """The connection is over: what was not handed over as a whole is due again.
+
+        What was handed over and is not acknowledged stays so, unless the session lasts: then `join` sends it again.
+        """
+        handed = self._outbox.handed
+        again = [self._ring[_INTENDED, here] for here, _ in self._places(handed, self.following - handed)]
+        prepared = [np.array([self._prepared_ns])] if self._prepared is not None else []
+        self._due = np.concatenate([*again, *prepared, self._due])
+        self._prepared = None
+        self.following = handed
+        self._unread = b""
+        if self._received is None:
+            self._oldest = self.following
+
+    def join(self, stream: Stream, *, receive_maximum: int, is_resumed: bool) -> None:
+        """Goes on over another connection, with the session of the last one if the broker still has it."""
+        self.stream = stream
+        self._outbox = Outbox(stream)
+        self._outbox.handed = self.following
+        self._most_in_flight = receive_maximum if self._qos else wire.PACKET_IDS
+        self._room_since_ns = now_ns()
+        if self._received is not None and not is_resumed:
+            self._received.clear()
+        again = [self._again(seq) for seq in range(self._oldest, self.following) if not self._is_acknowledged(seq)]
+        if again:
+            self.resent += len(again)
+            self._outbox.put(memoryview(b"".join(again)))
+            self.push()
+
+    def send_next(self, until_ns: int) -> None:
+        """Hands over one message, if it is due."""
+        if (due_ns := self.next_due_ns()) is not None and due_ns <= until_ns:
+            times, self._due = self._due[:1], self._due[1:]
+            self.send(times)
+
+    def _is_acknowledged(self, seq: int) -> bool:
+        return bool(self._ring[_ACKED, seq & (self._ring.shape[1] - 1)])
+
+    def _again(self, seq: int) -> bytes:
+        """MQTT 3.1.1 section 4.4: the message with DUP, or where the broker has it already, its release."""
+        packet_id = wire.packet_id(seq)
+        if self._received and packet_id in self._received:
+            return PubRel(packet_id).encode(self._level)
+        place = seq & (self._ring.shape[1] - 1)
+        packet = bytearray(self._messages.build(seq, self._ring[_INTENDED, place : place + 1]).data)
+        packet[0] |= _DUP
+        return bytes(packet)
+
+    def _note_received(self, releases: NDArray[np.uint8]) -> None:
+        received = self._received or set()
+        received.update((releases[2::4].astype(np.int64) << 8 | releases[3::4]).tolist())
+        if len(received) > RECORD_AT:  # most of them are completed by now
+            received &= {wire.packet_id(seq) for seq in range(self._oldest, self.following)}
+        self._received = received
 
     # -- the record -----------------------------------------------------------------------------------------------
 

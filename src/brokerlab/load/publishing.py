@@ -1,26 +1,28 @@
 """The publishing role: several publishers in one process, each on its schedule."""
 
-import heapq
 import select
 import time
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable, Iterator, MutableSequence
 from functools import partial
 
 import numpy as np
 
 from brokerlab.load import connection
+from brokerlab.load.agenda import Agenda
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session
 from brokerlab.load.gather import Gather
 from brokerlab.load.lag import Lag
+from brokerlab.load.lives import Lives
 from brokerlab.load.messages import messages_of
-from brokerlab.load.opening import Openings, give_up
+from brokerlab.load.opening import AGAIN_NS, MANY_AT_ONCE, Failure, Openings, give_up
 from brokerlab.load.publisher import RECORD_AT, Publisher
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.rows import ROWS, PublicationRows
 from brokerlab.load.schedule import Span, intended_ns
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
+    Client,
     Connect,
     Connected,
     Drain,
@@ -38,7 +40,7 @@ from brokerlab.load.window import PORTION, Window
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import PUBLICATIONS
-from brokerlab.study.values import Arrivals, Qos
+from brokerlab.study.values import Arrivals, Qos, SessionKind
 
 # Waking for every message costs some 20 µs of CPU; beyond 10,000 wakes a second messages leave in small groups,
 # and the delay is part of the schedule lag that is measured.
@@ -52,6 +54,7 @@ _ROOM_TO_WATCH_NS = 1_000_000
 _FEW_PUBLISHERS = 1_000
 _FEWEST_ROWS = 8  # of a publisher that are recorded at once
 _WINDOW_PAUSE_NS = 1_000_000
+_LEAVE_NS = 5_000_000_000  # the longest that a client waits for acknowledgements before it disconnects by plan
 _FEW_IN_FLIGHT = 1_000  # with less room than this a publisher that gathers would make the broker wait
 _BUFFER_BYTES = 1 << 18
 _SEEN = ("puback", "pubrec", "pubcomp", "unknown", "refused")
@@ -71,9 +74,12 @@ class Publishing:
         self._rows = PublicationRows(self._writer, topics=topics, qos=spec.workload.qos)
         self._all: list[Publisher] = []
         self._open: dict[int, Publisher] = {}  # by file descriptor: those whose connection stands
-        self._agenda: list[tuple[int, int]] = []  # a heap of (next due, file descriptor)
-        self._on_agenda: set[int] = set()
+        self._agenda = Agenda()
         self._openings: Openings | None = None
+        self._lives = Lives(spec)
+        self._away: dict[int, Publisher] = {}  # by number: those that come back
+        self._leaving: dict[int, int] = {}  # by file descriptor: until when they wait for acknowledgements
+        self._refused = 0
         self._order = Go(0, 0, 0)
         self._is_sent = self._is_settled = False
         self._lag = Lag()
@@ -102,15 +108,22 @@ class Publishing:
 
     def connect(self, order: Connect) -> None:
         self._openings = Openings(
-            self._spec, self._connections.epoll, self._log, opened=self._opened, failed=give_up,
+            self._spec, self._connections.epoll, self._log, opened=self._opened, failed=self._failed,
             timeout_s=order.timeout_s,
         )  # fmt: skip
-        for client in self._spec.clients:
-            self._openings.ask(client)
+        self._openings.ask_all(order)
 
     def _opened(self, session: Session) -> None:
         spec, client, stream = self._spec, session.client, session.stream
         most = min(session.receive_maximum, spec.workload.schedule.inflight or session.receive_maximum)
+        self._connections.add(client, stream, keep_alive_s=session.keep_alive_s)
+        if (publisher := self._away.pop(client.number, None)) is not None:
+            self._open[stream.fileno()] = publisher
+            self._guarded(
+                stream.fileno(), partial(publisher.join, stream, receive_maximum=most, is_resumed=session.is_resumed)
+            )
+            self._came_back(stream.fileno(), publisher)
+            return
         messages = messages_of(client, spec.workload, seed=spec.seed, level=session.level)
         publisher = Publisher(
             client, stream, messages, qos=spec.workload.qos, rows=self._rows, level=session.level,
@@ -119,13 +132,24 @@ class Publishing:
         )  # fmt: skip
         if spec.workload.qos and most < _FEW_IN_FLIGHT:
             self._gather = None
-        self._connections.add(client, stream, keep_alive_s=session.keep_alive_s)
+        if spec.workload.clients.session is SessionKind.PERSISTENT:
+            publisher.keep_session()
         self._all.append(publisher)
         self._open[stream.fileno()] = publisher
+        if self._lives.is_single:  # it has shown that it can connect, and comes back with its first message
+            self._part(stream.fileno(), publisher)
         if len(self._all) == len(spec.clients):
             self._say(Connected())
-        if stream.has_more:
+        if stream.has_more and stream.fileno() in self._open:
             self.ready(stream.fileno(), select.EPOLLIN)
+
+    def _failed(self, client: Client, failure: Failure) -> None:
+        """Before the run it cannot begin without every client; in it a client tries again."""
+        if client.number not in self._away or self._openings is None:
+            give_up(client, failure)
+        else:
+            self._refused += 1
+            self._openings.ask(client, due_ns=now_ns() + AGAIN_NS)
 
     def subscribe(self, _order: Subscribe) -> None:
         self._say(Subscribed())
@@ -134,10 +158,16 @@ class Publishing:
         self._order = order
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
         spec = self._spec
-        for fd, publisher in self._open.items():
+        self._lives.begin(order, spec.clients)
+        if self._openings is not None:
+            self._openings.at_once = MANY_AT_ONCE
+        for publisher in self._all:
             number = publisher.client.number
             span = Span(order.start_ns, order.end_ns, order.measure_ns, number, spec.workload.publishers, spec.seed)
             publisher.follow(intended_ns(spec.workload.schedule, span))
+            if number in self._away:
+                self._bring_back(publisher)
+        for fd in self._open:
             self._enter(fd)
 
     def drain(self, _order: Drain) -> None:
@@ -148,6 +178,8 @@ class Publishing:
             self._record(publisher, everything=True)
         self._rows.flush()
         self._writer.close()
+        if self._openings:
+            self._openings.close()
         for publisher in self._open.values():
             connection.disconnect(publisher.client, publisher.stream, log=self._log)
         widening = self._window.widening if self._window else None
@@ -161,6 +193,8 @@ class Publishing:
             lag_max_ns=self._lag.max_ns,
             acknowledgements=dict(zip(_SEEN, self._seen.tolist(), strict=True)),
             waited=self._waited,
+            resent=sum(publisher.resent for publisher in self._all),
+            refused_connects=self._refused,
             written_off=self._window.written_off if self._window else 0,
             window=self._window.size if self._window else None,
             window_steps=tuple(widening.steps) if widening else (),
@@ -174,13 +208,13 @@ class Publishing:
         return self._gather.pause_s(now_ns()) if self._gather else 0.0
 
     def tick(self, now: int) -> int | None:
-        if self._connections.is_ping_due(now):
-            for fd, publisher in list(self._open.items()):
+        for fd in self._connections.due_for_ping(now):
+            if (publisher := self._open.get(fd)) and publisher.is_quiet_since(now - self._connections.ping_every_ns):
                 self._guarded(fd, publisher.ping)
-        if self._openings:
-            return self._openings.tick(now)
         if not self._order.end_ns or self._is_sent:
-            return None
+            return self._openings.tick(now) if self._openings else None
+        self._end_lives(now)
+        wakes = [self._openings.tick(now) if self._openings else None, self._lives.next_ns()]
         if self._window:
             if self._order.start_ns <= now < self._order.end_ns:
                 self._fill(self._window, now)
@@ -190,7 +224,7 @@ class Publishing:
         else:
             self._send_due(self._watched(now))
         self._report(now)
-        return self._next_wake_ns(now_ns())
+        return min(self._next_wake_ns(now_ns()), *(wake_ns for wake_ns in wakes if wake_ns is not None))
 
     def ready(self, fd: int, event: int) -> None:
         if self._openings and fd in self._openings:
@@ -213,25 +247,21 @@ class Publishing:
             return max(self._order.start_ns, now + _WINDOW_PAUSE_NS)
         if self._refills and now < self._order.start_ns:
             return self._order.start_ns
-        if self._agenda:
-            due_ns = self._agenda[0][0]
+        if (due_ns := self._agenda.first_ns()) is not None:
             has_room = due_ns - now > _ROOM_TO_WATCH_NS
             return due_ns - _WATCH_NS if has_room else max(due_ns, now + _SHORTEST_SLEEP_NS)
         return max(self._order.end_ns, now + _WINDOW_PAUSE_NS)
 
     def _watched(self, now: int) -> int:
         """The time now, or when the next message is due if that is a moment away."""
-        if self._agenda and now < self._agenda[0][0] <= now + _WATCH_NS:
-            while (now := now_ns()) < self._agenda[0][0]:
+        due_ns = self._agenda.first_ns()
+        if due_ns is not None and now < due_ns <= now + _WATCH_NS:
+            while (now := now_ns()) < due_ns:
                 pass
         return now
 
     def _send_due(self, now: int) -> None:
-        due = []
-        while self._agenda and self._agenda[0][0] <= now:
-            due.append(heapq.heappop(self._agenda)[1])
-        self._on_agenda.difference_update(due)
-        for fd in due:  # each once: one that is late has more to do, and the sockets come first
+        for fd in self._agenda.pop_due(now):  # each once: one that is late has more to do, and the sockets come first
             if publisher := self._open.get(fd):
                 self._guarded(fd, partial(publisher.send_due, now_ns()))
 
@@ -269,40 +299,100 @@ class Publishing:
             pass  # nothing to read after all: epoll may wake for less (epoll(7))
         except OSError as problem:
             self._open.pop(fd)
+            self._agenda.leave(fd)
+            self._leaving.pop(fd, None)
             self._connections.lost(fd, str(problem))
             publisher.stream.close()
         else:
             self._connections.want_write(fd, publisher.is_blocked)
             self._enter(fd)
+            if fd in self._leaving and not publisher.in_flight and not publisher.is_blocked:
+                self._part(fd, publisher)
         self._record(publisher)
         self._counts[self._spec.index] += publisher.following - before
 
     def _enter(self, fd: int) -> None:
         """Puts a publisher on the agenda if it has something due and can send it."""
         publisher = self._open[fd]
-        if fd in self._on_agenda or publisher.is_blocked or not publisher.room():
+        is_away = self._lives.is_single or fd in self._leaving
+        if fd in self._agenda or is_away or publisher.is_blocked or not publisher.room():
             return
         if len(self._open) <= _FEW_PUBLISHERS:
             publisher.prepare()
         if (due_ns := publisher.next_due_ns()) is not None:
-            self._on_agenda.add(fd)
-            heapq.heappush(self._agenda, (due_ns, fd))
+            self._agenda.enter(fd, due_ns)
+
+    # -- connections that end by plan -------------------------------------------------------------------------------
+
+    def _end_lives(self, now: int) -> None:
+        """Ends the connections whose time is over, at once or as soon as everything is acknowledged."""
+        numbers = self._lives.over(now)
+        if numbers is None or numbers:
+            wanted = None if numbers is None else set(numbers)
+            for fd, publisher in list(self._open.items()):
+                if wanted is None or publisher.client.number in wanted:
+                    self._end(fd, publisher, now)
+        while self._leaving and (first := next(iter(self._leaving.items())))[1] <= now:
+            self._part(first[0], self._open[first[0]])
+
+    def _end(self, fd: int, publisher: Publisher, now: int) -> None:
+        if self._lives.is_abrupt or not (publisher.in_flight or publisher.is_blocked):
+            self._part(fd, publisher)
+        else:
+            self._leaving.setdefault(fd, now + _LEAVE_NS)
+            self._agenda.leave(fd)
+
+    def _part(self, fd: int, publisher: Publisher) -> None:
+        """Ends a connection now and sees to the next one."""
+        del self._open[fd]
+        self._leaving.pop(fd, None)
+        self._agenda.leave(fd)
+        self._connections.part(fd)
+        if self._lives.is_abrupt or publisher.is_blocked:  # half a packet is no place for a DISCONNECT
+            self._log.add(publisher.client, "dropped")
+            publisher.stream.close()
+        else:
+            connection.disconnect(publisher.client, publisher.stream, log=self._log)
+        before = publisher.following
+        publisher.leave()
+        self._counts[self._spec.index] += publisher.following - before
+        self._away[publisher.client.number] = publisher
+        if self._order.end_ns:
+            self._bring_back(publisher)
+
+    def _bring_back(self, publisher: Publisher) -> None:
+        """Asks for the next connection: for the next message where there is one for each, at once otherwise."""
+        due_ns = publisher.next_due_ns() if self._lives.is_single else 0
+        if self._openings is not None and due_ns is not None:
+            self._openings.ask(publisher.client, due_ns=max(due_ns, now_ns()))
+
+    def _came_back(self, fd: int, publisher: Publisher) -> None:
+        if self._lives.is_single and fd in self._open:
+            self._leaving[fd] = now_ns() + _LEAVE_NS
+            self._guarded(fd, partial(publisher.send_next, now_ns()))
+            if self._lives.is_abrupt and fd in self._open and not publisher.is_blocked:
+                self._part(fd, publisher)
 
     # -- what is said and recorded --------------------------------------------------------------------------------
 
     def _report(self, now: int) -> None:
         if not self._is_sent:
-            is_over = now >= self._order.end_ns if self._is_closed else not self._on_agenda
-            has_more = any(each.is_blocked or each.next_due_ns() is not None for each in self._open.values())
+            is_over = now >= self._order.end_ns if self._is_closed else not self._agenda
+            has_more = any(each.is_blocked or each.next_due_ns() is not None for each in self._living())
             if not self._order.end_ns or not is_over or has_more:
                 return
             self._is_sent = True
             self._cpu_ns += time.process_time_ns()
             self._wall_ns += now
             self._say(Sent(tuple((each.client.number, each.following) for each in self._all)))
-        if not self._is_settled and not any(each.in_flight for each in self._open.values()):
+        if not self._is_settled and not any(each.in_flight for each in self._living()):
             self._is_settled = True
             self._say(Settled(sum(each.following - each.in_flight for each in self._all)))
+
+    def _living(self) -> Iterator[Publisher]:
+        """The publishers that have a connection or will have one again."""
+        yield from self._open.values()
+        yield from self._away.values()
 
     def _record(self, publisher: Publisher, *, everything: bool = False) -> None:
         done = publisher.record(everything=everything)

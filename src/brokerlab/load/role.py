@@ -4,7 +4,7 @@ import select
 from collections.abc import Callable
 from typing import Protocol
 
-from brokerlab.load.connection import KEEP_ALIVE_S
+from brokerlab.load.pings import Pings
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import Client, Connect, Connected, Drain, Go, Sent, Settled, Stopped, Subscribe, Subscribed
 from brokerlab.load.stream import Stream
@@ -45,18 +45,16 @@ class Role(Protocol):
 class Connections:
     """The open sockets of a worker, by file descriptor, and which of them wait until they can be written."""
 
-    def __init__(self, epoll: select.epoll, log: SessionLog) -> None:
+    def __init__(self, epoll: select.epoll, log: SessionLog, *, keep_alive_s: int = 60) -> None:
         self.epoll, self._log = epoll, log
         self._writing: set[int] = set()
         self.open: dict[int, Client] = {}
         self.closed_by_broker: list[str] = []
-        self._ping_at_ns = 0
-        self._keep_alive_s = KEEP_ALIVE_S
+        self._pings = Pings(keep_alive_s)
 
-    def add(self, client: Client, stream: Stream, *, keep_alive_s: int = KEEP_ALIVE_S) -> None:
+    def add(self, client: Client, stream: Stream, *, keep_alive_s: int) -> None:
         """Takes over a stream that the epoll watches; the shortest keep-alive that a broker asks for is that of all."""
-        if keep_alive_s:  # 0: the broker does not ask for any
-            self._keep_alive_s = min(self._keep_alive_s, keep_alive_s)
+        self._pings.shorten(keep_alive_s)
         self.open[stream.fileno()] = client
 
     def want_write(self, fd: int, wanted: bool) -> None:
@@ -73,10 +71,16 @@ class Connections:
         self._log.add(client, "closed by broker")
         self.closed_by_broker.append(f"{client.name}: {reason}")
 
-    def is_ping_due(self, now: int) -> bool:
-        """True every third of the keep-alive: subscribers send nothing else at QoS 0."""
-        if now < self._ping_at_ns:
-            return False
-        is_first = self._ping_at_ns == 0
-        self._ping_at_ns = now + self._keep_alive_s * 1_000_000_000 // 3
-        return not is_first
+    def part(self, fd: int) -> None:
+        """Forgets a connection that ends by plan; its stream is the caller's to close."""
+        del self.open[fd]
+        self._writing.discard(fd)
+        self.epoll.unregister(fd)
+
+    @property
+    def ping_every_ns(self) -> int:
+        return self._pings.every_ns
+
+    def due_for_ping(self, now: int) -> list[int]:
+        """The connections that are due a ping, each every third of the keep-alive."""
+        return [fd for fd in self._pings.due(now, self.open) if fd in self.open]

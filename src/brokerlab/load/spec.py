@@ -66,6 +66,7 @@ class Progress:
 @dataclass(frozen=True, slots=True)
 class Connect:
     timeout_s: float = 10.0  # of each client
+    start_ns: int = 0  # of the first connection, where they come at a rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,8 @@ class Stopped:
     lag_max_ns: int = 0
     acknowledgements: dict[str, int] = field(default_factory=dict)
     retransmissions: int = 0  # QoS 2 messages that came again before they were released
+    resent: int = 0  # with DUP, after a session was taken up again
+    refused_connects: int = 0  # connections that failed in the run; each was tried again
     waited: int = 0  # of the measure phase: due while as many were in flight as may be, and sent when there was room
     written_off: int = 0  # outstanding messages that the window stopped waiting for
     receive_lag_buckets: tuple[tuple[int, int], ...] = ()  # subscribers: read less arrived, per read, measure phase

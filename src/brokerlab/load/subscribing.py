@@ -15,10 +15,12 @@ from brokerlab.load.connection import Session
 from brokerlab.load.gather import Gather
 from brokerlab.load.identity import Resolver, resolver_of
 from brokerlab.load.lag import Lag
-from brokerlab.load.opening import Openings, give_up
+from brokerlab.load.lives import Lives
+from brokerlab.load.opening import AGAIN_NS, MANY_AT_ONCE, Failure, Openings, give_up
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import LEVELS
 from brokerlab.load.passing import Passing, passing_of
+from brokerlab.load.pings import PINGREQ
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.sessionlog import SessionLog
@@ -63,6 +65,13 @@ class Subscriber:
         self.passing: Passing | None = None  # a long packet that is on its way in
         self.expected = None if resolver is None else resolver.expected()
 
+    def come_back(self, stream: Stream, *, is_resumed: bool) -> None:
+        """Goes on over another connection, with its session if the broker still has it."""
+        self.stream, self.outbox, self.unread, self.passing = stream, Outbox(stream), b"", None
+        self.empty_ns = now_ns()
+        if not is_resumed:
+            self.held[:] = 0
+
 
 class Subscribing:
     """Implements Role."""
@@ -79,6 +88,9 @@ class Subscribing:
         self._open: dict[int, Subscriber] = {}
         self._openings: Openings | None = None
         self._subscriptions: Subscriptions | None = None
+        self._lives = Lives(spec)
+        self._away: dict[int, Subscriber] = {}  # by number: those that come back
+        self._refused = 0
         self._drain: Drain | None = None
         self._last_ns = 0
         self._is_settled = False
@@ -100,33 +112,54 @@ class Subscribing:
 
     def connect(self, order: Connect) -> None:
         self._openings = Openings(
-            self._spec, self._connections.epoll, self._log, opened=self._opened, failed=give_up,
+            self._spec, self._connections.epoll, self._log, opened=self._opened, failed=self._failed,
             timeout_s=order.timeout_s,
         )  # fmt: skip
-        for client in self._spec.clients:
-            self._openings.ask(client)
+        self._openings.ask_all(order)
 
     def _opened(self, session: Session) -> None:
         client, stream = session.client, session.stream
         self._connections.add(client, stream, keep_alive_s=session.keep_alive_s)
-        qos, resolver = self._spec.workload.qos, self._resolver
-        self._open[stream.fileno()] = Subscriber(client, stream, qos=qos, resolver=resolver)
+        subscriber = self._away.pop(client.number, None)
+        if subscriber is None:
+            subscriber = Subscriber(client, stream, qos=self._spec.workload.qos, resolver=self._resolver)
+        else:
+            subscriber.come_back(stream, is_resumed=session.is_resumed)
+        self._open[stream.fileno()] = subscriber
         stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
         stream.stamp()
-        if len(self._open) == len(self._spec.clients):
+        if self._order.end_ns:
+            if not session.is_resumed:
+                self._ask(stream.fileno(), subscriber)
+        elif len(self._open) == len(self._spec.clients):
             self._say(Connected())
         if stream.has_more:
             self.ready(stream.fileno(), select.EPOLLIN)
+
+    def _failed(self, client: Client, failure: Failure) -> None:
+        """Before the run it cannot begin without every client; in it a client tries again."""
+        if client.number not in self._away or self._openings is None:
+            give_up(client, failure)
+        else:
+            self._refused += 1
+            self._openings.ask(client, due_ns=now_ns() + AGAIN_NS)
 
     def subscribe(self, order: Subscribe) -> None:
         """Asks for all subscriptions at once; their answers come among whatever else the broker sends."""
         self._subscriptions = Subscriptions(self._spec, self._log, timeout_s=order.timeout_s)
         for fd, subscriber in list(self._open.items()):
+            self._ask(fd, subscriber)
+
+    def _ask(self, fd: int, subscriber: Subscriber) -> None:
+        if self._subscriptions:
             subscriber.outbox.put(self._subscriptions.ask(subscriber.client))
             self._answer(fd, subscriber)
 
     def go(self, order: Go) -> None:
         self._order = order
+        self._lives.begin(order, self._spec.clients)
+        if self._openings is not None:
+            self._openings.at_once = MANY_AT_ONCE
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
 
     def drain(self, order: Drain) -> None:
@@ -137,6 +170,8 @@ class Subscribing:
     def close(self) -> Stopped:
         self._rows.flush()
         self._writer.close()
+        if self._openings:
+            self._openings.close()
         for subscriber in self._open.values():
             connection.disconnect(subscriber.client, subscriber.stream, log=self._log)
         return Stopped(
@@ -145,6 +180,7 @@ class Subscribing:
             wall_ns=max(0, self._wall_ns),
             closed_by_broker=tuple(self._connections.closed_by_broker),
             retransmissions=self._retransmissions,
+            refused_connects=self._refused,
             receive_lag_buckets=self._lag.buckets(),
             receive_lag_max_ns=self._lag.max_ns,
         )
@@ -156,21 +192,35 @@ class Subscribing:
         return self._gather.pause_s(now_ns()) if self._gather else 0.0
 
     def tick(self, now: int) -> int | None:
-        if self._connections.is_ping_due(now):
-            for fd, subscriber in list(self._open.items()):
-                subscriber.outbox.put(memoryview(b"\xc0\x00"))
+        for fd in self._connections.due_for_ping(now):
+            if (subscriber := self._open.get(fd)) is not None:
+                subscriber.outbox.put(memoryview(PINGREQ))
                 self._answer(fd, subscriber)
-        if self._openings:
-            return self._openings.tick(now)
-        if self._subscriptions and self._subscriptions.is_waiting:
-            return self._subscriptions.tick(now)
-        if self._drain is None or self._is_settled:
-            return None
-        is_complete = self._rows.total >= self._drain.expected and now - self._last_ns > _QUIET_NS
-        if is_complete or now >= self._drain.deadline_ns:
-            self._is_settled = True
-            self._say(Settled(self._rows.total))
-        return now + _CHECK_NS
+        self._end_lives(now)
+        wakes = [self._openings.tick(now) if self._openings else None, self._lives.next_ns()]
+        if self._subscriptions:
+            wakes.append(self._subscriptions.tick(now))
+        if self._drain and not self._is_settled:
+            is_complete = self._rows.total >= self._drain.expected and now - self._last_ns > _QUIET_NS
+            if is_complete or now >= self._drain.deadline_ns:
+                self._is_settled = True
+                self._say(Settled(self._rows.total))
+            wakes.append(now + _CHECK_NS)
+        return min((wake_ns for wake_ns in wakes if wake_ns is not None), default=None)
+
+    def _end_lives(self, now: int) -> None:
+        """A storm: all connections end at once, without a word, and are asked for again."""
+        if self._order.end_ns and self._openings is not None and self._lives.over(now) is None:
+            for fd, subscriber in list(self._open.items()):
+                self._read_rest(subscriber)
+                del self._open[fd]
+                self._connections.part(fd)
+                subscriber.stream.close()
+                self._log.add(subscriber.client, "dropped")
+                if self._subscriptions:
+                    self._subscriptions.forget(subscriber.client)
+                self._away[subscriber.client.number] = subscriber
+                self._openings.ask(subscriber.client, due_ns=now_ns())
 
     def ready(self, fd: int, event: int) -> None:
         if self._openings and fd in self._openings:

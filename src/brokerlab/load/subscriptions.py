@@ -27,6 +27,7 @@ class Subscriptions:
         self._asked_ns: dict[int, int] = {}  # by subscriber, in the order in which they asked
         self._clients: dict[int, Client] = {}
         self._granted: list[tuple[int, int]] = []
+        self._is_said = False
 
     @property
     def is_waiting(self) -> bool:
@@ -49,24 +50,37 @@ class Subscriptions:
             raise RunError(f"{client.name}: the broker answered SUBSCRIBE with {answer}")
         code = answer.return_codes[0]
         self._log.add(client, "suback", began_ns=asked_ns, qos=code, code=code)
+        if self._is_said:
+            return len(packet), None
         self._granted.append((client.number, code))
-        return len(packet), None if self._asked_ns else Subscribed(tuple(self._granted))
+        self._is_said = not self._asked_ns
+        return len(packet), Subscribed(tuple(self._granted)) if self._is_said else None
 
     def tick(self, now: int) -> int | None:
-        """RunError when a client has waited too long; when it wants to be called again at the latest."""
-        if not self._asked_ns:
-            return None
-        number, asked_ns = next(iter(self._asked_ns.items()))
-        deadline_ns = asked_ns + int(self._timeout_s * 1e9)
-        if now >= deadline_ns:
-            name = self._clients[number].name
-            raise RunError(f"{name}: no answer to SUBSCRIBE: nothing came in {self._timeout_s:g} s")
-        return deadline_ns
+        """Looks for a client that has waited too long; when it wants to be called again at the latest."""
+        while self._asked_ns:
+            number, asked_ns = next(iter(self._asked_ns.items()))
+            deadline_ns = asked_ns + int(self._timeout_s * 1e9)
+            if now < deadline_ns:
+                return deadline_ns
+            self._fail(self._clients[number], f"no answer to SUBSCRIBE: nothing came in {self._timeout_s:g} s")
+        return None
 
     def lost(self, client: Client) -> None:
-        """A connection ended; RunError if its subscription was not answered yet."""
+        """The broker ended a connection, perhaps instead of an answer."""
         if client.number in self._asked_ns:
-            raise RunError(f"{client.name}: the broker closed the connection after SUBSCRIBE")
+            self._fail(client, "the broker closed the connection after SUBSCRIBE")
+
+    def forget(self, client: Client) -> None:
+        """A connection ended by plan: its answer will not come."""
+        self._asked_ns.pop(client.number, None)
+
+    def _fail(self, client: Client, reason: str) -> None:
+        """Before the run it cannot begin without every subscription; in it the failure is an event."""
+        asked_ns = self._asked_ns.pop(client.number)
+        self._log.add(client, f"subscribe failed: {reason}", began_ns=asked_ns)
+        if not self._is_said:
+            raise RunError(f"{client.name}: {reason}")
 
 
 def _first_packet(stream: NDArray[np.uint8]) -> bytes:

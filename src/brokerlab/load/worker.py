@@ -59,7 +59,7 @@ def _serve(
 ) -> Stopped:  # fmt: skip
     sessions = PartWriter(RunDirectory(spec.run).raw("sessions"), spec.node.replace("/", "-"), SESSIONS)
     log = SessionLog(spec.node, sessions.write)
-    connections = Connections(epoll, log)
+    connections = Connections(epoll, log, keep_alive_s=spec.workload.clients.keep_alive_s)
     make = Publishing if spec.node.startswith("publishers") else Subscribing
     role: Role = make(spec, connections, log, pipe.send, counts, progress)
     with Alarm() as alarm:

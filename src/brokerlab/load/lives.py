@@ -1,0 +1,64 @@
+"""When the connections of a worker's clients end by plan: pure, on the monotonic clock.
+
+    churn   client k of n first after lifetime * (k + 1) / n, then every lifetime: at any time equally many
+    storm   all at once, every so often
+
+Nothing ends by plan before the first message is due or after the schedule is over.
+"""
+
+import heapq
+from collections.abc import Sequence
+
+from brokerlab.load.spec import Client, Go, WorkerSpec
+from brokerlab.study.values import Behaviour, ClientLife, Who
+
+_SINGLE = (Behaviour.PER_MESSAGE, Behaviour.PER_MESSAGE_ABRUPT)
+
+
+class Lives:
+    """Hands out the clients whose connection is to end."""
+
+    def __init__(self, spec: WorkerSpec) -> None:
+        self._life: ClientLife = spec.workload.clients
+        self._spec = spec
+        self._churn: list[tuple[int, int]] = []  # a heap of (when, client)
+        self._storm_ns = 0  # the next; 0 is none
+        self._end_ns = 0
+        is_publishing = spec.node.startswith("publishers")
+        self.is_single = is_publishing and self._life.behaviour in _SINGLE
+        self._churns = is_publishing and self._life.behaviour is Behaviour.CHURN
+        self._storms = self._life.behaviour is Behaviour.STORM and (is_publishing or self._life.who is Who.ALL)
+
+    @property
+    def is_abrupt(self) -> bool:
+        """Whether a connection ends without DISCONNECT and without waiting for acknowledgements."""
+        return self._life.behaviour in (Behaviour.PER_MESSAGE_ABRUPT, Behaviour.STORM)
+
+    def begin(self, order: Go, clients: Sequence[Client]) -> None:
+        self._end_ns = order.end_ns
+        if self._storms and self._life.every_s:
+            self._storm_ns = order.start_ns + int(self._life.every_s * 1e9)
+        if self._churns and self._life.lifetime_s:
+            share_ns = self._life.lifetime_s * 1e9 / self._spec.workload.publishers
+            self._churn = [(order.start_ns + int(share_ns * (each.number + 1)), each.number) for each in clients]
+            heapq.heapify(self._churn)
+
+    def next_ns(self) -> int | None:
+        """When the next connection ends by plan."""
+        times = [self._storm_ns] if self._storm_ns else []
+        times += [self._churn[0][0]] if self._churn else []
+        return min((at_ns for at_ns in times if at_ns < self._end_ns), default=None)
+
+    def over(self, now: int) -> Sequence[int] | None:
+        """The clients whose connections end now, by their numbers; None is all of them."""
+        if self._storm_ns and self._storm_ns <= now and self._storm_ns < self._end_ns:
+            every_ns = int((self._life.every_s or 0) * 1e9)
+            self._storm_ns += every_ns * (1 + (now - self._storm_ns) // every_ns)
+            return None
+        numbers = []
+        while self._churn and self._churn[0][0] <= now and self._churn[0][0] < self._end_ns:
+            at_ns, number = self._churn[0]
+            lifetime_ns = int((self._life.lifetime_s or 0) * 1e9)
+            heapq.heapreplace(self._churn, (at_ns + lifetime_ns * (1 + (now - at_ns) // lifetime_ns), number))
+            numbers.append(number)
+        return numbers
