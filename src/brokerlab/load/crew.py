@@ -39,6 +39,7 @@ _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["__main__", "brokerlab.load.worker"])
 
 _STOP_S = 30.0
+_RAMP_LEAD_NS = 20_000_000  # between the order to connect and the first connection of a ramp
 
 
 class Crew:
@@ -87,7 +88,7 @@ class Crew:
 
     def connect(self, *, timeout_s: float) -> None:
         """Returns when every client is connected; `timeout_s` is how long one may take."""
-        self._tell(self._nodes(), Connect(timeout_s))
+        self._tell(self._nodes(), Connect(timeout_s, time.monotonic_ns() + _RAMP_LEAD_NS))
         self._gather(
             self._nodes(), Connected, within_s=self._patience_s(timeout_s), waiting_for="every client's CONNACK"
         )
@@ -103,7 +104,10 @@ class Crew:
     def _patience_s(self, timeout_s: float) -> float:
         """How long to wait for a worker that watches over each of its clients itself, some of them at a time."""
         most = max((len(spec.clients) for spec in self._specs), default=0)
-        return timeout_s * (2 + most // AT_ONCE)
+        rates = [spec.workload.clients.connect_rate_per_s for spec in self._specs]
+        every = sum(len(spec.clients) for spec in self._specs)
+        ramp_s = max((every / rate_per_s for rate_per_s in rates if rate_per_s), default=0.0)
+        return timeout_s * (2 + most // AT_ONCE) + ramp_s
 
     def go(self, order: Go) -> None:
         self._tell(self._nodes(), order)

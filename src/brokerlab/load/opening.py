@@ -85,12 +85,14 @@ class Openings:
 
     def __init__(
         self, spec: WorkerSpec, epoll: select.epoll, log: SessionLog, *,
-        opened: Callable[[Session], None], failed: Callable[[Client, Failure], None],
-        timeout_s: float, at_once: int = AT_ONCE,
+        opened: Callable[[Session], None], timeout_s: float, at_once: int = AT_ONCE,
+        failed: Callable[[Client, Failure], None] | None = None,
     ) -> None:  # fmt: skip
         self._spec, self._epoll, self._log = spec, epoll, log
-        self._opened, self._failed = opened, failed
-        self._timeout_ns, self.at_once = int(timeout_s * 1e9), at_once
+        self._opened, self._failed = opened, failed or give_up
+        self._tries_again = False
+        self.refused = 0  # connections that failed in the run; each was tried again
+        self._timeout_ns, self._at_once = int(timeout_s * 1e9), at_once
         self._level = LEVELS[spec.workload.protocol]
         self._waiting: list[tuple[int, int, Client]] = []  # a heap of (due, number, client)
         self._asked = 0
@@ -108,12 +110,16 @@ class Openings:
         heapq.heappush(self._waiting, (due_ns, self._asked, client))
         self._asked += 1
 
+    def go(self) -> None:
+        """The run begins: clients come back when they have to, and one that fails tries again."""
+        self._at_once, self._tries_again = MANY_AT_ONCE, True
+
     def ask_all(self, order: Order) -> None:
         """Wants every client of the worker, all as fast as it goes or each at its time of the run's ramp."""
         workload = self._spec.workload
         rate_per_s = workload.clients.connect_rate_per_s
         if rate_per_s is not None:
-            self.at_once = MANY_AT_ONCE
+            self._at_once = MANY_AT_ONCE
         before = {"subscribers": 0, "publishers": workload.subscribers}  # then those who are idle
         first = before.get(self._spec.node.partition("/")[0], workload.subscribers + workload.publishers)
         for client in self._spec.clients:
@@ -128,11 +134,11 @@ class Openings:
                 self._fail(
                     late, self._what_failed(late, f"nothing came in {self._timeout_ns / 1e9:g} s"), errno.ETIMEDOUT
                 )
-        while self._waiting and self._waiting[0][0] <= now and len(self._under_way) < self.at_once:
+        while self._waiting and self._waiting[0][0] <= now and len(self._under_way) < self._at_once:
             due_ns, _, client = heapq.heappop(self._waiting)
             self._begin(client, due_ns)
         wakes = [self._begun[0].deadline_ns] if self._begun else []
-        if self._waiting and len(self._under_way) < self.at_once:
+        if self._waiting and len(self._under_way) < self._at_once:
             wakes.append(self._waiting[0][0])
         return min(wakes, default=None)
 
@@ -260,8 +266,7 @@ class Openings:
                 client, opening.there, answer, level=self._level, workload=self._spec.workload, log=self._log
             )
         except RunError as problem:
-            self._give_up(opening)
-            self._failed(client, Failure(problem.message, code))
+            self._give_up(opening, Failure(problem.message, code))
             return
         del self._under_way[opening.sock.fileno()]
         self._opened(session)
@@ -283,12 +288,16 @@ class Openings:
     def _fail(self, opening: _Opening, message: str, code: int | None) -> None:
         reason = message.partition(": ")[2]
         self._log.add(opening.client, f"connect failed: {reason}", began_ns=opening.began_ns, code=code)
-        self._give_up(opening)
-        self._failed(opening.client, Failure(message, code))
+        self._give_up(opening, Failure(message, code))
 
-    def _give_up(self, opening: _Opening) -> None:
+    def _give_up(self, opening: _Opening, failure: Failure) -> None:
         del self._under_way[opening.sock.fileno()]
         opening.close()  # which takes it out of the epoll too
+        if self._tries_again:
+            self.refused += 1
+            self.ask(opening.client, due_ns=now_ns() + AGAIN_NS)
+        else:
+            self._failed(opening.client, failure)
 
 
 def _has_peer(sock: socket.socket) -> bool:
@@ -319,7 +328,7 @@ def open_one(client: Client, spec: WorkerSpec, *, timeout_s: float, log: Session
     """One open connection, waited for; RunError where there is none. Its socket does not block."""
     sessions: list[Session] = []
     with select.epoll() as epoll:
-        openings = Openings(spec, epoll, log, opened=sessions.append, failed=give_up, timeout_s=timeout_s)
+        openings = Openings(spec, epoll, log, opened=sessions.append, timeout_s=timeout_s)
         openings.ask(client)
         while not sessions:
             wake_ns = openings.tick(now_ns())

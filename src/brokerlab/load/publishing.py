@@ -15,14 +15,13 @@ from brokerlab.load.gather import Gather
 from brokerlab.load.lag import Lag
 from brokerlab.load.lives import Lives
 from brokerlab.load.messages import messages_of
-from brokerlab.load.opening import AGAIN_NS, MANY_AT_ONCE, Failure, Openings, give_up
+from brokerlab.load.opening import Openings
 from brokerlab.load.publisher import RECORD_AT, Publisher
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.rows import ROWS, PublicationRows
 from brokerlab.load.schedule import Span, intended_ns
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
-    Client,
     Connect,
     Connected,
     Drain,
@@ -79,7 +78,6 @@ class Publishing:
         self._lives = Lives(spec)
         self._away: dict[int, Publisher] = {}  # by number: those that come back
         self._leaving: dict[int, int] = {}  # by file descriptor: until when they wait for acknowledgements
-        self._refused = 0
         self._order = Go(0, 0, 0)
         self._is_sent = self._is_settled = False
         self._lag = Lag()
@@ -108,9 +106,8 @@ class Publishing:
 
     def connect(self, order: Connect) -> None:
         self._openings = Openings(
-            self._spec, self._connections.epoll, self._log, opened=self._opened, failed=self._failed,
-            timeout_s=order.timeout_s,
-        )  # fmt: skip
+            self._spec, self._connections.epoll, self._log, opened=self._opened, timeout_s=order.timeout_s
+        )
         self._openings.ask_all(order)
 
     def _opened(self, session: Session) -> None:
@@ -122,7 +119,8 @@ class Publishing:
             self._guarded(
                 stream.fileno(), partial(publisher.join, stream, receive_maximum=most, is_resumed=session.is_resumed)
             )
-            self._came_back(stream.fileno(), publisher)
+            if self._lives.is_single and stream.fileno() in self._open:
+                self._came_back(stream.fileno(), publisher)
             return
         messages = messages_of(client, spec.workload, seed=spec.seed, level=session.level)
         publisher = Publisher(
@@ -143,14 +141,6 @@ class Publishing:
         if stream.has_more and stream.fileno() in self._open:
             self.ready(stream.fileno(), select.EPOLLIN)
 
-    def _failed(self, client: Client, failure: Failure) -> None:
-        """Before the run it cannot begin without every client; in it a client tries again."""
-        if client.number not in self._away or self._openings is None:
-            give_up(client, failure)
-        else:
-            self._refused += 1
-            self._openings.ask(client, due_ns=now_ns() + AGAIN_NS)
-
     def subscribe(self, _order: Subscribe) -> None:
         self._say(Subscribed())
 
@@ -160,7 +150,7 @@ class Publishing:
         spec = self._spec
         self._lives.begin(order, spec.clients)
         if self._openings is not None:
-            self._openings.at_once = MANY_AT_ONCE
+            self._openings.go()
         for publisher in self._all:
             number = publisher.client.number
             span = Span(order.start_ns, order.end_ns, order.measure_ns, number, spec.workload.publishers, spec.seed)
@@ -194,7 +184,7 @@ class Publishing:
             acknowledgements=dict(zip(_SEEN, self._seen.tolist(), strict=True)),
             waited=self._waited,
             resent=sum(publisher.resent for publisher in self._all),
-            refused_connects=self._refused,
+            refused_connects=self._openings.refused if self._openings is not None else 0,
             written_off=self._window.written_off if self._window else 0,
             window=self._window.size if self._window else None,
             window_steps=tuple(widening.steps) if widening else (),
@@ -214,7 +204,7 @@ class Publishing:
         if not self._order.end_ns or self._is_sent:
             return self._openings.tick(now) if self._openings else None
         self._end_lives(now)
-        wakes = [self._openings.tick(now) if self._openings else None, self._lives.next_ns()]
+        wakes = (self._openings.tick(now) if self._openings else None, self._lives.next_ns())
         if self._window:
             if self._order.start_ns <= now < self._order.end_ns:
                 self._fill(self._window, now)
@@ -224,7 +214,7 @@ class Publishing:
         else:
             self._send_due(self._watched(now))
         self._report(now)
-        return min(self._next_wake_ns(now_ns()), *(wake_ns for wake_ns in wakes if wake_ns is not None))
+        return min([self._next_wake_ns(now_ns()), *(wake_ns for wake_ns in wakes if wake_ns is not None)])
 
     def ready(self, fd: int, event: int) -> None:
         if self._openings and fd in self._openings:
@@ -367,11 +357,11 @@ class Publishing:
             self._openings.ask(publisher.client, due_ns=max(due_ns, now_ns()))
 
     def _came_back(self, fd: int, publisher: Publisher) -> None:
-        if self._lives.is_single and fd in self._open:
-            self._leaving[fd] = now_ns() + _LEAVE_NS
-            self._guarded(fd, partial(publisher.send_next, now_ns()))
-            if self._lives.is_abrupt and fd in self._open and not publisher.is_blocked:
-                self._part(fd, publisher)
+        """Where each message has its connection: sends the one that this is for."""
+        self._leaving[fd] = now_ns() + _LEAVE_NS
+        self._guarded(fd, partial(publisher.send_next, now_ns()))
+        if self._lives.is_abrupt and fd in self._open and not publisher.is_blocked:
+            self._part(fd, publisher)
 
     # -- what is said and recorded --------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from brokerlab.load.gather import Gather
 from brokerlab.load.identity import Resolver, resolver_of
 from brokerlab.load.lag import Lag
 from brokerlab.load.lives import Lives
-from brokerlab.load.opening import AGAIN_NS, MANY_AT_ONCE, Failure, Openings, give_up
+from brokerlab.load.opening import Openings
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import LEVELS
 from brokerlab.load.passing import Passing, passing_of
@@ -90,7 +90,6 @@ class Subscribing:
         self._subscriptions: Subscriptions | None = None
         self._lives = Lives(spec)
         self._away: dict[int, Subscriber] = {}  # by number: those that come back
-        self._refused = 0
         self._drain: Drain | None = None
         self._last_ns = 0
         self._is_settled = False
@@ -112,9 +111,8 @@ class Subscribing:
 
     def connect(self, order: Connect) -> None:
         self._openings = Openings(
-            self._spec, self._connections.epoll, self._log, opened=self._opened, failed=self._failed,
-            timeout_s=order.timeout_s,
-        )  # fmt: skip
+            self._spec, self._connections.epoll, self._log, opened=self._opened, timeout_s=order.timeout_s
+        )
         self._openings.ask_all(order)
 
     def _opened(self, session: Session) -> None:
@@ -136,14 +134,6 @@ class Subscribing:
         if stream.has_more:
             self.ready(stream.fileno(), select.EPOLLIN)
 
-    def _failed(self, client: Client, failure: Failure) -> None:
-        """Before the run it cannot begin without every client; in it a client tries again."""
-        if client.number not in self._away or self._openings is None:
-            give_up(client, failure)
-        else:
-            self._refused += 1
-            self._openings.ask(client, due_ns=now_ns() + AGAIN_NS)
-
     def subscribe(self, order: Subscribe) -> None:
         """Asks for all subscriptions at once; their answers come among whatever else the broker sends."""
         self._subscriptions = Subscriptions(self._spec, self._log, timeout_s=order.timeout_s)
@@ -159,7 +149,7 @@ class Subscribing:
         self._order = order
         self._lives.begin(order, self._spec.clients)
         if self._openings is not None:
-            self._openings.at_once = MANY_AT_ONCE
+            self._openings.go()
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
 
     def drain(self, order: Drain) -> None:
@@ -180,7 +170,7 @@ class Subscribing:
             wall_ns=max(0, self._wall_ns),
             closed_by_broker=tuple(self._connections.closed_by_broker),
             retransmissions=self._retransmissions,
-            refused_connects=self._refused,
+            refused_connects=self._openings.refused if self._openings is not None else 0,
             receive_lag_buckets=self._lag.buckets(),
             receive_lag_max_ns=self._lag.max_ns,
         )

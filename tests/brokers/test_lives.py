@@ -1,0 +1,158 @@
+"""Clients that come and go, through real workers and a real Mosquitto: every message is accounted for."""
+
+import time
+from collections import Counter
+
+import pyarrow.dataset as ds
+import pytest
+from broker_rig import running
+
+from brokerlab.brokers.base import Found
+from brokerlab.brokers.registry import driver
+from brokerlab.load.crew import Crew
+from brokerlab.load.spec import Client, Go, WorkerSpec
+from brokerlab.record.directory import RunDirectory
+from brokerlab.study.life import loopback_addresses
+from brokerlab.study.values import Behaviour, ClientLife, Qos, Schedule, SessionKind, Who, Workload
+
+pytestmark = pytest.mark.brokers
+
+PUBLISHERS, PER_S, SECONDS = 4, 25, 1.2
+MESSAGES = PUBLISHERS * round(PER_S * SECONDS)
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory):
+    mosquitto = driver("mosquitto")
+    if not isinstance(mosquitto.find(), Found):
+        pytest.skip("Mosquitto is not installed: no other broker here keeps sessions")
+    with running(mosquitto, tmp_path_factory.mktemp("broker")) as broker:
+        yield broker.port
+
+
+class Seen:
+    """What a run left behind."""
+
+    def __init__(self, stopped, folder):
+        self.publishing, self.subscribing = stopped["publishers/0"], stopped["subscribers/0"]
+        read = lambda name: ds.dataset(RunDirectory(folder).raw(name), format="parquet").to_table().to_pylist()  # noqa: E731
+        self.publications, self.deliveries, sessions = read("publications"), read("deliveries"), read("sessions")
+        self.events = Counter((row["node"].partition("/")[0], row["event"]) for row in sessions)
+        self.sessions = sessions
+
+    def published(self):
+        return sorted((row["publisher"], row["seq"]) for row in self.publications)
+
+    def delivered(self):
+        return [(row["publisher"], row["seq"]) for row in self.deliveries]
+
+
+def run(port, folder, life, *, qos, drain_s=5.0, protocol="3.1.1"):
+    workload = Workload(
+        publishers=PUBLISHERS, subscribers=1, schedule=Schedule(rate_per_s=PER_S), qos=Qos(qos), clients=life,
+        protocol=protocol,
+    )  # fmt: skip
+    topic, mark = f"lives/{folder.name}", f"{time.monotonic_ns() & 0xFFFFFF:06x}"
+    members = {
+        "publishers/0": tuple(Client(number, f"l{mark}p{number}", topic) for number in range(PUBLISHERS)),
+        "subscribers/0": (Client(0, f"l{mark}s0", topic),),
+    }
+    specs = [
+        WorkerSpec(
+            node=node, index=index, host="127.0.0.1", port=port, clients=clients, workload=workload, fan_out=1.0,
+            seed=1, run=folder,
+        )
+        for index, (node, clients) in enumerate(members.items())
+    ]  # fmt: skip
+    with Crew(specs) as crew:
+        crew.connect(timeout_s=10)
+        crew.subscribe(timeout_s=10)
+        start_ns = time.monotonic_ns() + 50_000_000
+        end_ns = start_ns + int(SECONDS * 1e9)
+        crew.go(Go(start_ns, start_ns, end_ns))
+        sent = crew.sent(deadline_ns=end_ns + 20 * 10**9)
+        crew.drain({"subscribers/0": sum(sent.values())}, deadline_ns=time.monotonic_ns() + int(drain_s * 1e9))
+        return Seen(crew.stop(), folder)
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_one_connection_for_each_message_is_drained_and_loses_none(port, tmp_path, qos):
+    seen = run(port, tmp_path, ClientLife(Behaviour.PER_MESSAGE), qos=qos)
+
+    every = [(publisher, seq) for publisher in range(PUBLISHERS) for seq in range(MESSAGES // PUBLISHERS)]
+    assert seen.published() == every
+    assert sorted(seen.delivered()) == every
+    assert all((row["acked_ns"] is not None) == (qos > 0) for row in seen.publications)
+    assert seen.events["publishers", "connack"] == MESSAGES + PUBLISHERS  # and one each before the run
+    assert seen.events["publishers", "disconnect"] == MESSAGES + PUBLISHERS
+    assert seen.publishing.closed_by_broker == ()
+    assert (seen.publishing.unsent, seen.publishing.refused_connects) == (0, 0)
+
+
+def test_abrupt_end_after_each_message_waits_for_nothing(port, tmp_path):
+    seen = run(port, tmp_path, ClientLife(Behaviour.PER_MESSAGE_ABRUPT), qos=1, drain_s=1.0)
+
+    assert len(seen.published()) == MESSAGES
+    assert all(row["sent_ns"] is not None for row in seen.publications)
+    assert seen.events["publishers", "dropped"] == MESSAGES + PUBLISHERS
+    assert seen.events["publishers", "disconnect"] == 0
+    assert set(seen.delivered()) <= set(seen.published())
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_churn_sends_everything_and_spreads_the_reconnects(port, tmp_path, qos):
+    seen = run(port, tmp_path, ClientLife(Behaviour.CHURN, lifetime_s=0.4), qos=qos)
+
+    assert len(seen.published()) == MESSAGES
+    assert sorted(seen.delivered()) == seen.published()
+    ended = PUBLISHERS * 3 - 1  # of the last publisher the third life ends with the schedule
+    assert seen.events["publishers", "disconnect"] == ended + PUBLISHERS
+    assert seen.events["publishers", "connack"] == ended + PUBLISHERS
+    assert all((row["acked_ns"] is not None) == (qos > 0) for row in seen.publications)
+    lags = [row["latency_ns"] for row in seen.sessions if row["event"] == "connect"]
+    assert len(lags) == ended
+
+
+@pytest.mark.parametrize("protocol", ["3.1.1", "5.0"])
+@pytest.mark.parametrize("qos", [1, 2])
+def test_storm_over_persistent_sessions_loses_nothing(port, tmp_path, qos, protocol):
+    """What comes for a subscriber that is away waits for it; what a publisher has no acknowledgement for it repeats."""
+    life = ClientLife(Behaviour.STORM, every_s=0.3, who=Who.ALL, session=SessionKind.PERSISTENT)
+
+    seen = run(port, tmp_path, life, qos=qos, protocol=protocol)
+
+    assert seen.events["publishers", "dropped"] == PUBLISHERS * 3
+    assert seen.events["subscribers", "dropped"] == 3
+    assert seen.events["subscribers", "suback"] == 1  # the broker remembers
+    assert len(seen.published()) == MESSAGES
+    assert set(seen.delivered()) == set(seen.published())
+    assert all(row["acked_ns"] is not None for row in seen.publications)
+    if qos == 2:
+        assert len(seen.delivered()) == MESSAGES
+    assert seen.publishing.closed_by_broker == seen.subscribing.closed_by_broker == ()
+
+
+def test_storm_over_clean_sessions_subscribes_again_and_leaves_nothing_unsent(port, tmp_path):
+    life = ClientLife(Behaviour.STORM, every_s=0.3, who=Who.ALL)
+
+    seen = run(port, tmp_path, life, qos=1, drain_s=1.0)
+
+    assert seen.events["subscribers", "suback"] == 4
+    assert len(seen.published()) == MESSAGES
+    assert all(row["sent_ns"] is not None for row in seen.publications)
+    assert seen.publishing.resent == 0
+    assert set(seen.delivered()) <= set(seen.published())
+    assert len(set(seen.delivered())) > MESSAGES / 2
+
+
+def test_ramp_and_source_addresses(port, tmp_path):
+    life = ClientLife(connect_rate_per_s=50, addresses=loopback_addresses(3), keep_alive_s=1)
+
+    seen = run(port, tmp_path, life, qos=0)
+
+    began = sorted((row["at_ns"] - row["latency_ns"], row["client"][-2:]) for row in seen.sessions
+                   if row["event"] == "connect")  # fmt: skip
+    assert [name for _, name in began] == ["s0", "p0", "p1", "p2", "p3"]
+    assert [at_ns - began[0][0] for at_ns, _ in began] == [20_000_000 * place for place in range(5)]
+    assert sorted(seen.delivered()) == seen.published()
+    assert seen.subscribing.closed_by_broker == ()  # it was pinged every third of a second
