@@ -9,7 +9,7 @@ from brokerlab.study.plan import PlannedRun
 from brokerlab.study.topics import expand, topic_matches
 from brokerlab.study.values import Workload
 
-PUBLISHERS, SUBSCRIBERS = "publishers/0", "subscribers/0"
+PUBLISHERS, SUBSCRIBERS, IDLE = "publishers/0", "subscribers/0", "idle/0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,7 @@ class Clients:
     publishers: tuple[Client, ...]
     subscribers: tuple[Client, ...]
     heard: dict[int, tuple[int, ...]]  # subscriber -> publishers
+    idle: tuple[Client, ...] = ()  # they connect and keep alive, and nothing else
 
     @property
     def fan_out(self) -> float:
@@ -50,12 +51,14 @@ def clients_of(workload: Workload, *, seed: int) -> Clients:
             f"no subscriber would get a message: {workload.topics.subscribe!r} matches no {workload.topics.publish!r}",
             hint="change scenario.workload.topics",
         )
-    return Clients(publishers, subscribers, heard)
+    idle = tuple(Client(number, f"bl{mark}i{number}", "") for number in range(workload.clients.idle))
+    return Clients(publishers, subscribers, heard, idle)
 
 
 def worker_specs(run: PlannedRun, clients: Clients, *, host: str, port: int, folder: Path) -> tuple[WorkerSpec, ...]:
-    """One worker publishes, another subscribes, so that the CPU time of each part is known."""
+    """One worker publishes, another subscribes, so that the CPU time of each part is known; a third one may idle."""
     workload = run.cell.workload
+    roles = [(PUBLISHERS, clients.publishers), (SUBSCRIBERS, clients.subscribers), (IDLE, clients.idle)]
     return tuple(
         WorkerSpec(
             node=node,
@@ -68,5 +71,6 @@ def worker_specs(run: PlannedRun, clients: Clients, *, host: str, port: int, fol
             seed=run.seed,
             run=folder,
         )
-        for index, (node, members) in enumerate([(PUBLISHERS, clients.publishers), (SUBSCRIBERS, clients.subscribers)])
+        for index, (node, members) in enumerate(roles)
+        if members
     )

@@ -268,6 +268,8 @@ class _Walk:
             **window_section(stopped.values()),
             "inflight": schedule.inflight,
             "waited_for_inflight": meter.waited,
+            "resent": sum(each.resent for each in stopped.values()),
+            "refused_connects": sum(each.refused_connects for each in stopped.values()),
             "unsent": meter.unsent,
             "retransmissions": meter.retransmissions,
             "written_off": meter.written_off,

@@ -19,6 +19,8 @@ import pyarrow.compute  # noqa: F401 - Arrow imports it at the first `take`, whi
 
 from brokerlab.errors import LabError
 from brokerlab.load.alarm import Alarm, now_ns
+from brokerlab.load.idling import Idling
+from brokerlab.load.openfiles import raise_open_files
 from brokerlab.load.publishing import Publishing
 from brokerlab.load.role import Connections, Role
 from brokerlab.load.sessionlog import SessionLog
@@ -28,6 +30,7 @@ from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import SESSIONS
 
+_ROLES = {"publishers": Publishing, "subscribers": Subscribing, "idle": Idling}
 _PR_SET_PDEATHSIG = 1
 _LONGEST_SLEEP_S = 0.5
 
@@ -35,6 +38,7 @@ _LONGEST_SLEEP_S = 0.5
 def main(spec: WorkerSpec, pipe: Connection, counts: MutableSequence[int], progress: Progress) -> None:
     """The worker's whole life; whatever goes wrong is said over the pipe."""
     _belong_to_parent()
+    raise_open_files()
     gc.freeze()
     gc.disable()  # a collection would be a pause in the schedule; the loop makes no cycles
     sys.setswitchinterval(0.0005)  # the writing thread gives the lock back within half a millisecond
@@ -60,8 +64,7 @@ def _serve(
     sessions = PartWriter(RunDirectory(spec.run).raw("sessions"), spec.node.replace("/", "-"), SESSIONS)
     log = SessionLog(spec.node, sessions.write)
     connections = Connections(epoll, log, keep_alive_s=spec.workload.clients.keep_alive_s)
-    make = Publishing if spec.node.startswith("publishers") else Subscribing
-    role: Role = make(spec, connections, log, pipe.send, counts, progress)
+    role: Role = _ROLES[spec.node.partition("/")[0]](spec, connections, log, pipe.send, counts, progress)
     with Alarm() as alarm:
         epoll.register(alarm.fd, select.EPOLLIN)
         epoll.register(pipe.fileno(), select.EPOLLIN)
