@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import MutableSequence
+from collections.abc import Callable, MutableSequence
 from multiprocessing.connection import Connection
 
 import pyarrow.compute  # noqa: F401 - Arrow imports it at the first `take`, which would hold the schedule up by 0.1 s
@@ -30,7 +30,7 @@ from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import SESSIONS
 
-_ROLES = {"publishers": Publishing, "subscribers": Subscribing, "idle": Idling}
+_ROLES: dict[str, Callable[..., Role]] = {"publishers": Publishing, "subscribers": Subscribing, "idle": Idling}
 _PR_SET_PDEATHSIG = 1
 _LONGEST_SLEEP_S = 0.5
 

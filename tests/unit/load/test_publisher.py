@@ -164,3 +164,85 @@ def test_a_closed_connection_is_an_error_of_the_connection(wires):
 
     with pytest.raises(ConnectionResetError):
         publisher.read(buffer, np.frombuffer(buffer, dtype=np.uint8), np.empty(64, dtype=np.uint8))
+
+
+def another(wires_of_before):
+    """The wires of the next connection."""
+    for end in wires_of_before:
+        end.close()
+    ours, theirs = socket.socketpair()
+    theirs.settimeout(2)
+    return ours, theirs
+
+
+def test_next_connection_sends_what_the_last_did_not_take_as_a_whole(wires):
+    """The first message fills the socket in part; it and the one behind it are due again, with their numbers."""
+    ours, theirs = wires
+    rows = Rows()
+    publisher = make(ours, qos=0, rows=rows)
+    publisher.follow(iter([np.array([10, 20, 30, 40])]))
+    publisher.send_due(15)
+    theirs.recv(65536)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+    filler = memoryview(bytes(1 << 20))
+    publisher._outbox.put(filler)  # bytes that nobody counts
+    publisher.send_due(35)
+    assert publisher.is_blocked
+
+    publisher.leave()
+    assert (publisher.following, publisher.next_due_ns(), publisher.unsent) == (1, 20, 0)
+    ours, theirs = another(wires)
+    publisher.join(TcpStream(ours), receive_maximum=65_535, is_resumed=False)
+    publisher.send_due(99)
+
+    with ours, theirs:
+        packets = Parser().feed(theirs.recv(65536))
+    assert [int.from_bytes(packet.payload[:8], "little") for packet in packets] == [20, 30, 40]
+    publisher.record(everything=True)
+    assert rows.seen == [(0, True, False), (1, True, False), (2, True, False), (3, True, False)]
+
+
+def test_clean_session_leaves_unacknowledged_messages_so(wires):
+    ours, theirs = wires
+    rows = Rows()
+    publisher = make(ours, qos=1, rows=rows)
+    publisher.send(np.array([1, 2]))
+    theirs.recv(65536)
+    answer(publisher, theirs, PubAck(2))
+
+    publisher.leave()
+    ours, theirs = another(wires)
+    publisher.join(TcpStream(ours), receive_maximum=65_535, is_resumed=False)
+    publisher.send(np.array([3]))
+
+    with ours, theirs:
+        (packet,) = Parser().feed(theirs.recv(65536))
+        assert (packet.packet_id, packet.dup) == (3, False)
+        answer(publisher, theirs, PubAck(3))
+    publisher.record(everything=True)
+    assert rows.seen == [(0, True, False), (1, True, True), (2, True, True)]
+    assert publisher.resent == 0
+
+
+def test_session_that_lasts_is_taken_up_with_dup_and_releases(wires):
+    """MQTT 3.1.1 section 4.4: the first message is through, the second was received, the third perhaps not."""
+    ours, theirs = wires
+    rows = Rows()
+    publisher = make(ours, qos=2, rows=rows)
+    publisher.keep_session()
+    publisher.send(np.array([1, 2, 3]))
+    theirs.recv(65536)
+    answer(publisher, theirs, PubRec(1), PubRec(2), PubComp(1))
+
+    publisher.leave()
+    ours, theirs = another(wires)
+    publisher.join(TcpStream(ours), receive_maximum=65_535, is_resumed=True)
+
+    with ours, theirs:
+        release, repeated = Parser().feed(theirs.recv(65536))
+        assert release == PubRel(2)
+        assert (repeated.packet_id, repeated.dup, repeated.qos) == (3, True, 2)
+        answer(publisher, theirs, PubComp(2), PubRec(3), PubComp(3))
+    publisher.record(everything=True)
+    assert rows.seen == [(0, True, True), (1, True, True), (2, True, True)]
+    assert (publisher.resent, publisher.in_flight) == (2, 0)
