@@ -92,7 +92,7 @@ class DeliveryRows:
         self.used = until
 
     def mark_last_exact(self) -> None:
-        """The last row of a read carries its own arrival time."""
+        """The last row of a read carries its own arrival time, if nothing arrived behind it."""
         if self.used:
             self._resolution_ns[self.used - 1] = 0
 

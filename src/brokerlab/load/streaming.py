@@ -49,8 +49,11 @@ class Stream(Protocol):
         ...
 
     @property
-    def is_stamped(self) -> bool:
-        """Whether `read` gives the kernel's time of arrival; otherwise it is the time of reading."""
+    def is_exact(self) -> bool:
+        """Whether the time that `read` gave is the kernel's, and that of the last byte that it gave out.
+
+        Otherwise it is the time of reading, or of the beginning of a record or frame that is not whole yet.
+        """
         ...
 
     def fileno(self) -> int: ...

@@ -253,7 +253,7 @@ class Subscribing:
                 self._walk(subscriber, passing.short, passing.short.size, 0, arrived_ns, cut_bytes=passing.cut_bytes)
         at = self._walk(subscriber, self._view, length, at, arrived_ns)
         if count := self._rows.total - before:
-            if subscriber.stream.is_stamped:
+            if at == length and subscriber.stream.is_exact:
                 self._rows.mark_last_exact()
             self._last_ns = arrived_ns
             self._counts[self._spec.index] = self._rows.total
@@ -261,8 +261,9 @@ class Subscribing:
                 self._gather.note(count)
         subscriber.passing = subscriber.passing or passing_of(self._view[at:length], level=self._level)
         subscriber.unread = b"" if subscriber.passing else bytes(self._buffer[at:length])
-        if length < len(self._buffer) and not subscriber.stream.has_more:
-            subscriber.empty_ns = arrived_ns
+        if length < len(self._buffer):
+            if not subscriber.stream.has_more:
+                subscriber.empty_ns = arrived_ns
         elif at == 0 and not subscriber.passing:
             self._resize(2 * len(self._buffer))  # one packet is longer than the buffer
 

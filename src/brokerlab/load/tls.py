@@ -56,7 +56,7 @@ class TlsStream:
         sock.setblocking(False)
         self.socket = sock
         self.has_more = False
-        self.is_stamped = False
+        self._is_stamped = False
         self.stages: list[Stage] = []
         self.fileno = sock.fileno
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -70,9 +70,13 @@ class TlsStream:
         self._is_over = False
         self._failure: ConnectionAbortedError | None = None
 
+    @property
+    def is_exact(self) -> bool:
+        return self._is_stamped and not self.has_more and not self._incoming.pending
+
     def stamp(self) -> None:
         arrival.ask_for_stamps(self.socket)
-        self.is_stamped = True
+        self._is_stamped = True
 
     # -- the handshake --------------------------------------------------------------------------------------------
 
@@ -158,7 +162,7 @@ class TlsStream:
 
     def _fetch(self) -> int:
         """Takes encrypted bytes from the socket; 0 at the end of the connection."""
-        if self.is_stamped:
+        if self._is_stamped:
             count, self._arrived_ns = arrival.read_stamped(self.socket, _raw.buffer)
         else:
             count, self._arrived_ns = self.socket.recv_into(_raw.buffer), now_ns()

@@ -136,8 +136,8 @@ class WebSocketStream:
         return [*self._below.stages, *self._own_stages]
 
     @property
-    def is_stamped(self) -> bool:
-        return self._below.is_stamped
+    def is_exact(self) -> bool:
+        return self._below.is_exact and not self.has_more and not self._rest
 
     def stamp(self) -> None:
         self._below.stamp()

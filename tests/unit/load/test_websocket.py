@@ -209,6 +209,18 @@ def test_frames_behind_the_answer_and_behind_a_small_buffer_are_not_lost():
     assert got == [b"12", b"34", b"56", b"7"]
 
 
+def test_time_is_that_of_the_last_byte_unless_more_of_it_came(wires):
+    stream, theirs = wires
+    stream.stamp()
+    exact = []
+    for raw in (frame(2, b"ab"), frame(2, b"cd") + frame(2, b"ef")[:1], frame(2, b"ef")[1:]):
+        theirs.sendall(raw)
+        read_some(stream, 100, deadline())
+        exact.append(stream.is_exact)
+
+    assert exact == [True, False, True]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
