@@ -9,10 +9,12 @@ from broker_rig import running
 from brokerlab.brokers.base import Found
 from brokerlab.brokers.registry import driver
 from brokerlab.lab.clients import clients_of
+from brokerlab.load.client import Client
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Go, WorkerSpec
 from brokerlab.record.directory import RunDirectory
-from brokerlab.study.values import Content, Payload, Qos, Schedule, Workload
+from brokerlab.study.replay import digest, measure_s
+from brokerlab.study.values import Arrivals, Content, Payload, Phases, Qos, Record, Replay, Schedule, Workload
 
 pytestmark = pytest.mark.brokers
 
@@ -86,3 +88,26 @@ def test_every_message_arrives_as_itself(port, tmp_path, size, payload, rate, qo
     assert len(published) >= 3
     assert identities(delivered) == identities(published)
     assert {row["intended_ns"] is None for row in delivered} == {size < 16}
+
+
+@pytest.mark.parametrize(("qos", "records"), [(0, 3000), (1, 90), (2, 90)])
+def test_a_file_is_replayed_byte_for_byte_by_three_publishers(port, tmp_path, qos, records):
+    """A client of its own, which knows nothing of the run, sees exactly the bytes of the file."""
+    lines = [b'%d,"bus ""%d""",%.3f\r' % (number, number % 7, number * 0.37) for number in range(records)]
+    content = b"id,name,value\r\n" + b"\n".join(lines) + b"\n"
+    (tmp_path / "buses.csv").write_bytes(content)
+    replay = Replay(str(tmp_path / "buses.csv"), digest(content), Record.CSV)
+    schedule = Schedule(Arrivals.REPLAY, rate_per_s=records / 3 / 0.5)
+    workload = Workload(3, 1, payload=Payload(replay=replay), schedule=schedule, qos=Qos(qos))
+
+    with Client("127.0.0.1", port) as witness:
+        witness.subscribe("brokerlab/#", qos)
+        published, delivered = run(workload, port, tmp_path / "run", seconds=measure_s(workload, Phases()))
+        seen = [witness.receive(timeout_s=10) for _ in range(records)]
+        assert witness.receive(timeout_s=0.2) is None
+
+    for number in range(3):
+        own = [message.payload for message in seen if message.topic == f"brokerlab/{number}"]
+        assert own == lines[number::3]
+    assert len(published) == records
+    assert identities(delivered) == identities(published)

@@ -38,11 +38,13 @@ from brokerlab.lab.verdict import (
 from brokerlab.lab.watching import Watcher
 from brokerlab.load.crew import Crew
 from brokerlab.load.messages import published_bytes
+from brokerlab.load.replay import replayed
 from brokerlab.load.spec import Go, Stopped
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import Manifest
 from brokerlab.study.identity import identity_section, largest_payload_bytes
 from brokerlab.study.plan import PlannedRun
+from brokerlab.study.replay import measure_s
 from brokerlab.study.values import Study
 
 HOST = "127.0.0.1"
@@ -53,6 +55,8 @@ _LOOK_S = 0.1  # how often a waiting lab looks whether broker and workers live
 
 def make_run(run: PlannedRun, study: Study, directory: RunDirectory, *, watcher: Watcher) -> Verdict:
     """Makes one run; whatever the broker does ends in a verdict."""
+    if (replay := run.cell.workload.payload.replay) is not None:
+        replayed(replay)  # before anything starts: it may have changed since the study was read
     directory.path.mkdir(parents=True)
     manifest = Manifest(directory.manifest_path)
     _describe(manifest, run, study)
@@ -145,7 +149,7 @@ class _Walk:
         times = self._study.deploy.phases
         start_ns = time.monotonic_ns() + _LEAD_NS
         measure_ns = start_ns + int(times.warmup_s * 1e9)
-        end_ns = measure_ns + int(times.measure_s * 1e9)
+        end_ns = measure_ns + int(measure_s(self._run.cell.workload, times) * 1e9)
         drain_ns = end_ns + int(times.drain_s * 1e9)
         self._order = Go(start_ns, measure_ns, end_ns)
         self._crew.go(self._order)

@@ -58,7 +58,7 @@ def _decimal(buffer: Bytes, at: int, width: int) -> int:
 
 
 @njit("i8(u8[::1], u8)", cache=True, nogil=True)
-def _place(ascending: Words, value: int) -> int:
+def place_in(ascending: Words, value: int) -> int:
     at = np.searchsorted(ascending, value)
     return at if at < ascending.size and ascending[at] == value else -1
 
@@ -72,7 +72,7 @@ def _little(buffer: Bytes, at: int, count: int) -> int:
 
 
 @njit("i8(u1[::1], i8, i8, i8)", cache=True, nogil=True)
-def _payload_at(buffer: Bytes, begin: int, first: int, level: int) -> int:
+def payload_at(buffer: Bytes, begin: int, first: int, level: int) -> int:
     """Where the payload of a PUBLISH begins whose variable header begins at `begin`; the walk has checked it."""
     at = begin + 2 + (np.int64(buffer[begin]) << 8 | buffer[begin + 1])
     at += 2 if (first >> 1) & 3 else 0
@@ -99,7 +99,7 @@ def _resolve(
     """
     for r in range(row, until):
         first, begin, size = rows[r, 4] & 0xFF, rows[r, 4] >> 8, rows[r, 3]
-        payload = _payload_at(buffer, begin, first, level)
+        payload = payload_at(buffer, begin, first, level)
         publisher, seq, intended = np.int64(-1), np.int64(-1), np.int64(UNKNOWN_NS)
         if form[0] == _TEXT:
             if size >= form[6]:
@@ -112,7 +112,7 @@ def _resolve(
             publisher = _little(buffer, payload, form[1])
         if (form[0] == _TEXT and form[4] < 0) or (form[0] != _TEXT and form[1] == 0):
             name = np.int64(buffer[begin]) << 8 | buffer[begin + 1]
-            place = _place(topics, hashed(buffer, begin + 2, name))
+            place = place_in(topics, hashed(buffer, begin + 2, name))
             publisher = owners[place] if place >= 0 else np.int64(-1)
         if publisher < 0 or publisher >= expected.size:
             publisher, seq = np.int64(-1), np.int64(-1)
@@ -145,7 +145,7 @@ class Resolver:
         _resolve(buffer, level, rows, row, until, self.form, self.topics, self.owners, expected)
 
 
-def resolver_of(workload: Workload) -> Resolver | None:
+def own_resolver(workload: Workload) -> Resolver | None:
     """None where payloads begin with the full identity, which the walk reads itself."""
     kind = identity.identity_of(workload)
     if kind is Identity.FULL:
@@ -157,11 +157,11 @@ def resolver_of(workload: Workload) -> Resolver | None:
     else:
         form[1] = identity.publisher_bytes(workload) if kind is Identity.SHORT else 0
         form[2] = identity.seq_bytes(workload) if kind is Identity.SHORT else 0
-    topics, owners = _owners(workload)
+    topics, owners = owners_of(workload)
     return Resolver(np.array(form, dtype=np.int64), topics, owners, workload.publishers)
 
 
-def _owners(workload: Workload) -> tuple[Words, Longs]:
+def owners_of(workload: Workload) -> tuple[Words, Longs]:
     """Hashes of the publishers' topics, ascending, and who publishes to each."""
     if not identity.tells_publishers_apart(workload):
         return np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)

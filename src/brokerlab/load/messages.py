@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from brokerlab.load import shapes, wire
 from brokerlab.load.content import LARGE_BYTES, filler_of
+from brokerlab.load.pieces import Block, Piece
+from brokerlab.load.replay import RecordMessages
 from brokerlab.load.spec import Client
 from brokerlab.study import identity
 from brokerlab.study.identity import Identity
@@ -26,20 +28,13 @@ Longs = NDArray[np.int64]
 Stamp = Callable[[NDArray[np.uint8], Longs, int, Longs], None]  # (packets, where payloads start, first seq, times)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Bytes of consecutive packets: all of one length, or each with its end."""
-
-    data: memoryview
-    stride: int = 0  # bytes of each packet; 0 where `ends` says more, or where no packet ends here
-    ends: Longs | None = None
-
-
-Block = tuple[Piece, ...]  # consecutive packets; a large one is several pieces, and ends with the last of them
-
-
 class Messages(Protocol):
     """Builds the messages of one publisher; message `seq` looks the same however the blocks are cut."""
+
+    @property
+    def count(self) -> int | None:
+        """How many there are; None for as many as are asked for."""
+        ...
 
     @property
     def largest(self) -> int:
@@ -87,7 +82,13 @@ def _sizes_of(client: Client, workload: Workload, *, seed: int) -> Sizes:
 def published_bytes(workload: Workload, publications: Mapping[int, int], *, seed: int) -> int:
     """The payload bytes of so many publications by publisher."""
     total = 0
+    replay = workload.payload.replay
     for number, count in publications.items():
+        if replay is not None:
+            total += int(
+                RecordMessages(Client(number, "", ""), workload, replay, level=4).payload_bytes(0, count).sum()
+            )
+            continue
         sizes = _sizes_of(Client(number, "", ""), workload, seed=seed)
         if sizes.classes.size == 1:
             total += count * sizes.largest
@@ -107,6 +108,7 @@ class EqualMessages:
     """Messages that differ in their identity alone: one template, and a compiled loop that fills it in."""
 
     __slots__ = ("_id_at", "_payload_at", "_publisher", "_template")
+    count = None
 
     def __init__(self, client: Client, workload: Workload, *, seed: int, level: int) -> None:
         size = own_payload_bytes(client, workload)
@@ -143,14 +145,10 @@ class ShapedMessages:
     that memory does not grow with the payload.
     """
 
+    count = None
+
     def __init__(self, client: Client, workload: Workload, *, seed: int, level: int) -> None:
-        name = client.topic.encode()
-        properties = b"\0" if level == 5 else b""
-        self._head = np.frombuffer(
-            len(name).to_bytes(2, "big") + name + (b"\0\0" if workload.qos else b"") + properties, dtype=np.uint8
-        ).copy()
-        self._id_at = len(name) + 2 if workload.qos else -1
-        self._first_byte = 0x30 | workload.qos << 1
+        self._head, self._id_at, self._first_byte = shapes.head_of(client.topic, workload, level=level)
         self._sizes = _sizes_of(client, workload, seed=seed)
         self._filler, self._stamp, self._stamped = _filling(client, workload, seed=seed)
         self._shared = memoryview(self._filler.data)
@@ -228,6 +226,8 @@ def _text_stamp(template: Template, publisher: int, *, seed: int) -> Stamp:
 
 def messages_of(client: Client, workload: Workload, *, seed: int, level: int) -> Messages:
     """The messages that the workload asks of this publisher; `level` is that of the protocol."""
+    if workload.payload.replay is not None:
+        return RecordMessages(client, workload, workload.payload.replay, level=level)
     is_equal = not workload.payload.mix and own_payload_bytes(client, workload) <= LARGE_BYTES
     is_usual = is_equal and identity.identity_of(workload) is Identity.FULL
     kind = EqualMessages if is_usual else ShapedMessages

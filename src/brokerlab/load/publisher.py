@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from brokerlab.load import connection, wire
 from brokerlab.load.alarm import now_ns
-from brokerlab.load.messages import Block, Messages
+from brokerlab.load.messages import Messages
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import PROTOCOL_LEVEL, PubRel
+from brokerlab.load.pieces import Block
 from brokerlab.load.rows import PublicationRows
 from brokerlab.load.spec import Client
 from brokerlab.load.stream import Stream
@@ -42,7 +43,6 @@ class Publisher:
     __slots__ = (
         "_due",
         "_level",
-        "_messages",
         "_most_in_flight",
         "_oldest",
         "_outbox",
@@ -60,6 +60,7 @@ class Publisher:
         "block",
         "client",
         "following",
+        "messages",
         "resent",
         "seen",
         "stream",
@@ -71,7 +72,7 @@ class Publisher:
         record_at: int = RECORD_AT,
     ) -> None:  # fmt: skip
         self.client, self.stream = client, stream
-        self._messages, self._qos, self._rows, self._level = messages, qos, rows, level
+        self.messages, self._qos, self._rows, self._level = messages, qos, rows, level
         self._record_at = record_at
         self._most_in_flight = receive_maximum if qos else wire.PACKET_IDS
         self._outbox = Outbox(stream)
@@ -133,7 +134,8 @@ class Publisher:
 
     def room(self) -> int:
         """How many more messages may be in flight: identifiers are 16 bits, and MQTT 5.0 lets the broker say less."""
-        return self._most_in_flight - (self.following - self._oldest)
+        room = self._most_in_flight - (self.following - self._oldest)
+        return room if self.messages.count is None else min(room, self.messages.count - self.following)
 
     def send(self, intended_ns: Longs) -> None:
         """Builds one message per intended time and hands them over as far as the socket takes them."""
@@ -153,7 +155,7 @@ class Publisher:
             self._ring[_INTENDED, here] = intended_ns[there]
             self._ring[_RELEASED, here] = np.maximum(intended_ns[there], self._room_since_ns)
             self._ring[_SENT:, here] = 0
-        return self._messages.build(self.following, intended_ns)
+        return self.messages.build(self.following, intended_ns)
 
     # -- the socket -----------------------------------------------------------------------------------------------
 
@@ -292,7 +294,7 @@ class Publisher:
             return None
         done = np.concatenate([self._ring[:, here] for here, _ in self._places(self._recorded, count)], axis=1)
         intended, _, sent, acked = done
-        payload_bytes = self._messages.payload_bytes(self._recorded, count)
+        payload_bytes = self.messages.payload_bytes(self._recorded, count)
         self._rows.add(self.client.number, self._recorded, intended, sent, acked, payload_bytes)
         self._recorded = until
         return done[:_ACKED]

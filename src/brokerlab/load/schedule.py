@@ -148,6 +148,7 @@ _BY_ARRIVALS: dict[Arrivals, Callable[[Schedule, Span], Iterator[Longs]]] = {
     Arrivals.CONTACT: contact_ns,
     Arrivals.WINDOW: none_ns,
     Arrivals.SATURATE: none_ns,
+    Arrivals.REPLAY: none_ns,  # the file decides: load/replay.py
 }
 
 

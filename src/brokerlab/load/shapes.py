@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from brokerlab.load.wire import Bytes, Longs
+from brokerlab.study.values import Workload
 
 Words = NDArray[np.uint64]
 
@@ -99,6 +100,15 @@ def stamp_decimal(out: Bytes, starts: Longs, at: int, width: int, numbers: Longs
             else:
                 out[place] = 48 + rest % 10
                 rest //= 10
+
+
+def head_of(topic: str, workload: Workload, *, level: int) -> tuple[Bytes, int, int]:
+    """The variable header of a publisher's messages, the place of the identifier in it, and their first byte."""
+    name = topic.encode()
+    properties = b"\0" if level == 5 else b""
+    head = len(name).to_bytes(2, "big") + name + (b"\0\0" if workload.qos else b"") + properties
+    id_at = len(name) + 2 if workload.qos else -1
+    return np.frombuffer(head, dtype=np.uint8).copy(), id_at, 0x30 | workload.qos << 1
 
 
 def drawn(seed: int, seqs: Longs) -> Words:

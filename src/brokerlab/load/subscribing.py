@@ -13,7 +13,6 @@ from brokerlab.load import connection, wire
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session
 from brokerlab.load.gather import Gather
-from brokerlab.load.identity import Resolver, resolver_of
 from brokerlab.load.lag import Lag
 from brokerlab.load.lives import Lives
 from brokerlab.load.opening import Openings
@@ -21,6 +20,7 @@ from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import LEVELS
 from brokerlab.load.passing import Passing, passing_of
 from brokerlab.load.pings import PINGREQ
+from brokerlab.load.resolver import Resolver, resolver_of
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.sessionlog import SessionLog

@@ -197,13 +197,18 @@ def _load_columns(workload: Json, meter: Json) -> dict[str, Any]:
     schedule = workload.get("schedule", {})
     arrivals = schedule.get("arrivals")
     return {
-        "payload_bytes": None if _payload_classes(workload) else workload.get("payload_bytes"),
+        "payload_bytes": None if _has_sizes(workload) else workload.get("payload_bytes"),
         "publishers": workload.get("publishers"),
         "subscribers": workload.get("subscribers"),
         "arrivals": arrivals,
         "rate_per_s": schedule.get("rate_per_s") if arrivals in _STEADY else None,
         "window": _window(schedule.get("window"), meter) if arrivals == "saturate" else None,
     }
+
+
+def _has_sizes(workload: Json) -> bool:
+    """Whether the messages of a run differ in length."""
+    return bool(_payload_classes(workload) or (workload.get("payload") or {}).get("replay"))
 
 
 def _payload_classes(workload: Json) -> tuple[int, ...]:

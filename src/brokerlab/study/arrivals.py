@@ -11,6 +11,7 @@ KEYS: dict[Arrivals, tuple[str, ...]] = {
     Arrivals.STEP: ("rates",),
     Arrivals.CONTACT: ("rate", "store", "within"),
     Arrivals.WINDOW: ("inflight",),
+    Arrivals.REPLAY: ("rate", "speed"),
     Arrivals.SATURATE: ("window",),
 }
 

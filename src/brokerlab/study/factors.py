@@ -17,6 +17,7 @@ from brokerlab.study.values import AUTO, Content, Level, Qos, Workload
 _LONGEST_PAYLOAD_BYTES = 268_435_455 - 65_535 - 4
 _MOST_CLIENTS = 100_000
 _MOST_OUTSTANDING = 65_535  # MQTT 3.1.1 section 2.3.1: packet identifiers of one client
+_HIGHEST_SPEED = 1e6
 _MOST_AT_ONCE = 1_000_000
 _HIGHEST_RATE_PER_S = 1e9  # intended times are whole nanoseconds
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -93,6 +94,21 @@ def _with_content(workload: Workload, level: Level) -> Workload:
     return replace(workload, payload=replace(workload.payload, content=Content(str(level))))
 
 
+def read_speed(written: object) -> float:
+    """How much faster than it was written a file is replayed."""
+    try:
+        speed = 0.0 if isinstance(written, bool) else float(written)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        speed = 0.0
+    if not 0 < speed <= _HIGHEST_SPEED:
+        raise RuleError(f"must be a number above 0 and at most {_HIGHEST_SPEED:g}; 2 is twice as fast")
+    return speed
+
+
+def _with_speed(workload: Workload, level: Level) -> Workload:
+    return replace(workload, schedule=replace(workload.schedule, speed=float(level)))
+
+
 def _with_window(workload: Workload, level: Level) -> Workload:
     return replace(workload, schedule=replace(workload.schedule, window=read_window(level)))
 
@@ -151,6 +167,9 @@ _KINDS = (
         lambda workload, level: replace(workload, certificates=read_certificates(level)),
     ),
     FactorKind("window", ("schedule", "window"), read_window, read_window, _with_window),
+    FactorKind(
+        "speed", ("schedule", "speed"), read_speed, lambda level: quantity.number_text(float(level)), _with_speed
+    ),
     FactorKind("inflight", ("schedule", "inflight"), read_inflight, _whole, _with_inflight),
     *life.KINDS,
 )

@@ -4,6 +4,7 @@ full     16 bytes at the start of the payload: intended time, publisher, sequenc
 text     numbers in the JSON text
 short    payloads of 1 to 15 bytes: the publisher where the topic does not tell it, and the low bytes of the
      sequence number, which the expected one completes
+content  records of a file, to which no byte is added: the record whose bytes they are, next after the last one
 order    no byte to hold an identity: the n-th message of a topic is taken for the n-th that was published to it
 """
 
@@ -19,10 +20,13 @@ class Identity(StrEnum):
     FULL = "full"
     TEXT = "text"
     SHORT = "short"
+    CONTENT = "content"
     ORDER = "order"
 
 
 def identity_of(workload: Workload) -> Identity:
+    if workload.payload.replay is not None:
+        return Identity.CONTENT
     if workload.payload.content is Content.JSON:
         return Identity.TEXT
     smallest = smallest_payload_bytes(workload)
@@ -32,7 +36,7 @@ def identity_of(workload: Workload) -> Identity:
 
 
 def payload_sizes(workload: Workload) -> tuple[int, ...]:
-    """The sizes that messages of the workload may have."""
+    """The sizes that messages of the workload may have; of a file's records the longest."""
     payload = workload.payload
     return tuple(size for size, _ in payload.mix) or payload.each or (workload.payload_bytes,)
 

@@ -23,6 +23,7 @@ Content = Annotated[v.Content, PlainValidator(factors.read_content)]
 PayloadBytes = Annotated[int, PlainValidator(factors.read_payload_bytes)]
 RatePerS = Annotated[float, PlainValidator(factors.read_rate_per_s)]
 Window = Annotated[int | str, PlainValidator(factors.read_window)]
+Speed = Annotated[float, PlainValidator(factors.read_speed)]
 Inflight = Annotated[int | None, PlainValidator(factors.read_inflight)]
 Protocol = Annotated[str, PlainValidator(factors.read_protocol)]
 QosLevel = Annotated[int, PlainValidator(factors.read_qos)]
@@ -97,6 +98,7 @@ class SchedulePart(Part):
     rates: list[RatePerS] = Field(default=[], min_length=1)
     store: Annotated[float, PlainValidator(readers.read_store_s)] = _WORKLOAD.schedule.store_s
     within: NeededPhase = _WORKLOAD.schedule.within_s
+    speed: Speed = _WORKLOAD.schedule.speed
     inflight: Inflight = _WORKLOAD.schedule.inflight
 
     def value(self) -> v.Schedule:
@@ -110,6 +112,7 @@ class SchedulePart(Part):
             rates_per_s=tuple(self.rates),
             store_s=self.store,
             within_s=self.within,
+            speed=self.speed,
             inflight=self.inflight,
         )
 
@@ -160,6 +163,7 @@ class VariablesPart(Part):
     transport: list[TransportName] = Field(default=[], min_length=1)
     certificates: list[CertificatesChoice] = Field(default=[], min_length=1)
     window: list[Window] = Field(default=[], min_length=1)
+    speed: list[Speed] = Field(default=[], min_length=1)
     inflight: list[Inflight] = Field(default=[], min_length=1)
     behaviour: list[Annotated[str, PlainValidator(life.read_behaviour)]] = Field(default=[], min_length=1)
     connect_rate: list[Annotated[float, PlainValidator(life.read_connect_rate_per_s)]] = Field(default=[], min_length=1)

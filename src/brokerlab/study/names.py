@@ -22,7 +22,7 @@ RANKS = (
     "resources.cpu_us_per_delivery",
 )
 
-ARRIVALS_LATER = ("search", "replay")
+ARRIVALS_LATER = ("search",)
 FACTORS_LATER = ("rtt", "loss", "locality", "deployment", "security", "environment", "topology", "arrivals")
 SHAPES = ("loopback",)
 SHAPES_LATER = ("mesh", "star", "chain", "tree")

@@ -7,10 +7,11 @@ from brokerlab.study.factors import read_content, read_payload_bytes
 from brokerlab.study.identity import publisher_bytes
 from brokerlab.study.problems import RuleError
 from brokerlab.study.template import read_template
-from brokerlab.study.values import Content, Topics, Workload
+from brokerlab.study.values import Arrivals, Content, Topics, Workload
 
 _WORKLOAD: KeyPath = ("scenario", "workload")
 _PAYLOAD: KeyPath = (*_WORKLOAD, "payload")
+_SCHEDULE: KeyPath = (*_WORKLOAD, "schedule")
 _VARIABLES: KeyPath = ("scenario", "variables")
 
 
@@ -20,13 +21,36 @@ def check_payload(document: Document) -> None:
     _check_levels(document, payload)
     _check_template(document, payload)
     _check_identity(document, payload)
+    _check_replay(document, payload)
 
 
 def _check_levels(document: Document, payload: dict[str, Any]) -> None:
     """Levels of the size beside sizes that differ within a run would leave one of them without effect."""
-    for key in ("mix", "each"):
+    for key in ("mix", "each", "file"):
         if key in payload and (*_VARIABLES, "payload") in document.places:
             document.add((*_VARIABLES, "payload"), f"has no effect beside payload.{key}; leave one out", of_key=True)
+
+
+def _check_replay(document: Document, payload: dict[str, Any]) -> None:
+    """Replay arrivals send a file once, at its own times or at a rate, for as long as that takes."""
+    if "file" in payload and (*_VARIABLES, "content") in document.places:
+        document.add((*_VARIABLES, "content"), "has no effect beside payload.file; leave one out", of_key=True)
+    if document.get(*_SCHEDULE, "arrivals") != Arrivals.REPLAY:
+        return
+    if "file" not in payload:
+        document.add(
+            (*_SCHEDULE, "arrivals"), "needs a file to replay, such as payload: {file: buses.csv, record: csv}"
+        )
+    if payload.get("repeat") is True:
+        document.add((*_PAYLOAD, "repeat"), "replay sends the file once; constant arrivals repeat it")
+    if ("deploy", "phases", "measure") in document.places:
+        rule = "replay measures for as long as the file needs; leave the key out, or take arrivals that the phases cut"
+        document.add(("deploy", "phases", "measure"), rule, of_key=True)
+    has_times = "time" in payload
+    key, why = ("rate", "the file has its own times (payload.time)") if has_times else ("speed", "needs payload.time")
+    for path in ((*_SCHEDULE, key), (*_VARIABLES, key)):
+        if path in document.places:
+            document.add(path, f"{why}; leave it out" if has_times else why, of_key=True)
 
 
 def _check_template(document: Document, payload: dict[str, Any]) -> None:

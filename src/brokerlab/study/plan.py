@@ -15,6 +15,7 @@ from typing import Any
 
 from brokerlab.errors import UserError
 from brokerlab.study.factors import FACTORS
+from brokerlab.study.replay import measure_s
 from brokerlab.study.seeds import derived_seed
 from brokerlab.study.selection import is_selected, read_selection
 from brokerlab.study.values import BrokerChoice, Level, Study, Workload
@@ -171,7 +172,8 @@ def _refuse_missing(plan: Plan, missing: Mapping[str, str]) -> None:
 
 def _expected_s(runs: Sequence[PlannedRun], study: Study) -> float:
     phases = study.deploy.phases
-    return round(len(runs) * (phases.warmup_s + phases.measure_s + _AROUND_RUN_S) + _ANALYSIS_S, 3)
+    around_s = phases.warmup_s + _AROUND_RUN_S
+    return round(sum(around_s + measure_s(run.cell.workload, phases) for run in runs) + _ANALYSIS_S, 3)
 
 
 def _cell_json(cell: Cell) -> dict[str, Any]:

@@ -35,6 +35,7 @@ class Arrivals(StrEnum):
     STEP = "step"  # open loop: several rates, one after the other
     CONTACT = "contact"  # open loop: what was collected for long is sent in a short window
     WINDOW = "window"  # closed loop: a publisher has a fixed number of messages in flight; 1 is one in flight
+    REPLAY = "replay"  # open loop: a file once, at its own times or at a rate; it begins with the measure phase
     SATURATE = "saturate"  # closed loop: a window of outstanding messages is kept full
 
 
@@ -94,6 +95,22 @@ class Who(StrEnum):
 
     PUBLISHERS = "publishers"
     ALL = "all"  # subscribers too
+
+
+class Record(StrEnum):
+    """What a message is of a file that is replayed; study/replay.py says exactly."""
+
+    LINE = "line"
+    CSV = "csv"
+    JSONL = "jsonl"
+
+
+class Split(StrEnum):
+    """Which publisher sends which record of a file; each keeps the order of the file."""
+
+    TURNS = "round-robin"
+    BLOCKS = "blocks"  # the first part of the file is the first publisher's …
+    KEY = "key"  # all records with one value of a column are one publisher's
 
 
 class Join(StrEnum):
@@ -163,7 +180,22 @@ class Schedule:
     rates_per_s: tuple[float, ...] = ()  # used by step
     store_s: float = 0.0  # how long messages were collected; used by contact
     within_s: float = 0.0  # how long the contact lasts; used by contact
+    speed: float = 1.0  # of a file's own times; used by replay
     inflight: int | None = None  # unacknowledged messages of a publisher at QoS 1 and 2; None is what MQTT allows
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A file whose records are the payloads."""
+
+    file: str  # absolute
+    sha256: str
+    record: Record = Record.LINE
+    header: bool = True  # the first record of csv names the columns and is not sent
+    time: str | None = None  # the column or key with the times of the records
+    split: Split = Split.TURNS
+    key: str | None = None  # the column or key of Split.KEY
+    repeat: bool = False  # after the last record the first again; otherwise a publisher stops
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +206,7 @@ class Payload:
     template: str | None = None  # of JSON content, with its placeholders
     mix: tuple[tuple[int, float], ...] = ()  # (bytes, percent of the messages), drawn for each message
     each: tuple[int, ...] = ()  # bytes by publisher, from the start again after the last
+    replay: Replay | None = None  # the payloads are records of a file, which nothing is added to
 
 
 @dataclass(frozen=True, slots=True)

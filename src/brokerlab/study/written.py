@@ -17,7 +17,19 @@ from brokerlab.study.arrivals import KEYS
 from brokerlab.study.factors import FACTORS
 from brokerlab.study.life import written_life
 from brokerlab.study.readers import FORMAT_VERSION
-from brokerlab.study.values import Analysis, BrokerChoice, Deploy, Payload, Scenario, Schedule, Study, Workload
+from brokerlab.study.values import (
+    Analysis,
+    Arrivals,
+    BrokerChoice,
+    Deploy,
+    Payload,
+    Record,
+    Replay,
+    Scenario,
+    Schedule,
+    Study,
+    Workload,
+)
 
 
 def study_yaml(study: Study) -> str:
@@ -32,7 +44,7 @@ def study_yaml(study: Study) -> str:
         },
         "metrics": _list(study.metrics),
         "scenario": _scenario(study.scenario),
-        "deploy": _deploy(study.deploy),
+        "deploy": _deploy(study.deploy, study.scenario.workload.schedule.arrivals),
         "analysis": _analysis(study.analysis),
         "present": {"beside": _list(study.present.beside)},
     }
@@ -61,7 +73,7 @@ def _workload(workload: Workload) -> dict[str, Any]:
         "subscribers": workload.subscribers,
         "topics": _on_one_line({"publish": workload.topics.publish, "subscribe": workload.topics.subscribe}),
         "payload": _payload(workload),
-        "schedule": _on_one_line(_schedule(workload.schedule)),
+        "schedule": _on_one_line(_schedule(workload.schedule, own_times=_has_own_times(workload))),
         "qos": int(workload.qos),
         "protocol": workload.protocol,
         "transport": str(workload.transport),
@@ -80,6 +92,8 @@ def _payload(workload: Workload) -> Any:
     if payload == Payload():
         return size
     template = {} if payload.template is None else {"template": DoubleQuotedScalarString(payload.template)}
+    if payload.replay is not None:
+        return _on_one_line(_replay(payload.replay))
     if payload.mix:
         shares = {quantity.bytes_text(part): quantity.percent_text(share) for part, share in payload.mix}
         sizes: dict[str, Any] = {"mix": _on_one_line(shares)}
@@ -90,8 +104,26 @@ def _payload(workload: Workload) -> Any:
     return _on_one_line(sizes | {"content": payload.content.value} | template)
 
 
-def _schedule(schedule: Schedule) -> dict[str, Any]:
-    """Only what the arrivals use: a rate beside `saturate` would be refused."""
+def _has_own_times(workload: Workload) -> bool:
+    return workload.payload.replay is not None and workload.payload.replay.time is not None
+
+
+def _replay(replay: Replay) -> dict[str, Any]:
+    header = {"header": replay.header} if replay.record is Record.CSV else {}
+    named = {name: value for name, value in (("time", replay.time), ("key", replay.key)) if value is not None}
+    return {
+        "file": DoubleQuotedScalarString(replay.file),
+        "record": replay.record.value,
+        **header,
+        **{name: DoubleQuotedScalarString(value) for name, value in named.items()},
+        "split": replay.split.value,
+        "repeat": replay.repeat,
+        "sha256": DoubleQuotedScalarString(replay.sha256),
+    }
+
+
+def _schedule(schedule: Schedule, *, own_times: bool) -> dict[str, Any]:
+    """Only what the arrivals use: a rate beside `saturate` would be refused, or beside a file with its own times."""
     every = {
         "rate": quantity.per_s_text(schedule.rate_per_s),
         "window": schedule.window,
@@ -101,18 +133,22 @@ def _schedule(schedule: Schedule) -> dict[str, Any]:
         "rates": _list(quantity.per_s_text(rate) for rate in schedule.rates_per_s),
         "store": quantity.seconds_text(schedule.store_s),
         "within": quantity.seconds_text(schedule.within_s),
+        "speed": schedule.speed,
     }
-    keys = [key for key in KEYS[schedule.arrivals] if key != "inflight"]
+    unused = {"inflight"} | ({"rate" if own_times else "speed"} if schedule.arrivals is Arrivals.REPLAY else set())
+    keys = [key for key in KEYS[schedule.arrivals] if key not in unused]
     limit = {} if schedule.inflight is None else {"inflight": schedule.inflight}
     return {"arrivals": schedule.arrivals.value} | {key: every[key] for key in keys} | limit
 
 
-def _deploy(deploy: Deploy) -> dict[str, Any]:
+def _deploy(deploy: Deploy, arrivals: Arrivals) -> dict[str, Any]:
     phases = {
         "warmup": quantity.seconds_text(deploy.phases.warmup_s),
         "measure": quantity.seconds_text(deploy.phases.measure_s),
         "drain": quantity.seconds_text(deploy.phases.drain_s),
     }
+    if arrivals is Arrivals.REPLAY:
+        del phases["measure"]  # the file says how long it lasts
     return {
         "repetitions": deploy.repetitions,
         "seed": deploy.seed,

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from brokerlab.load import wire
 from brokerlab.load.content import LARGE_BYTES
-from brokerlab.load.identity import UNKNOWN_NS, resolver_of
+from brokerlab.load.identity import UNKNOWN_NS
 from brokerlab.load.messages import messages_of, published_bytes
 from brokerlab.load.packets import LEVELS, Publish
 from brokerlab.load.parser import Parser
+from brokerlab.load.resolver import resolver_of
 from brokerlab.load.spec import Client
 from brokerlab.study.identity import Identity, identity_of
 from brokerlab.study.topics import expand

@@ -1,0 +1,193 @@
+"""Files that are replayed: one record a message, byte for byte.
+
+    line    a line without its end
+    csv     a line, or several where a quoted field goes over them; the first is a header, unless the study says no
+    jsonl   a line that holds JSON
+
+A record keeps every byte of its own, a carriage return before the end of the line included. The line end that closes
+the file begins no record, and neither does an empty line of csv and jsonl.
+"""
+
+import csv
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brokerlab.study.problems import RuleError, refuse_unknown
+from brokerlab.study.values import Arrivals, Phases, Record, Replay, Split, Workload
+
+Longs = NDArray[np.int64]
+
+_AFTER_LAST_S = 0.001  # the last message is due within the phase
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The records of a file in their order, and what was asked to be read from them."""
+
+    data: bytes
+    begins: Longs
+    ends: Longs
+    offsets_ns: Longs | None  # since the earliest, by the column or key `time`
+    keys: tuple[str, ...] | None  # by the column or key `key`
+
+    @property
+    def count(self) -> int:
+        return self.begins.size
+
+    @property
+    def longest_bytes(self) -> int:
+        return int((self.ends - self.begins).max())
+
+
+def read_bytes(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except FileNotFoundError as problem:
+        raise RuleError(f"no such file: {file}") from problem
+    except OSError as problem:
+        raise RuleError(f"{file} cannot be read: {problem.strerror}") from problem
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def records_of(replay: Replay) -> Records:
+    """The records, if the file is the one that the study read; RuleError where it is gone or has changed."""
+    data = read_bytes(replay.file)
+    if (now := digest(data)) != replay.sha256:
+        raise RuleError(f"{replay.file} has changed: its SHA-256 is {now}, and the study has {replay.sha256}")
+    return _parsed(data, replay)
+
+
+@lru_cache(maxsize=4)
+def _parsed(data: bytes, replay: Replay) -> Records:
+    return parse(data, record=replay.record, header=replay.header, time=replay.time, key=replay.key)
+
+
+def parse(data: bytes, *, record: Record, header: bool, time: str | None, key: str | None) -> Records:
+    """Cuts a file into records; RuleError names the line that cannot be read."""
+    begins, ends = _lines(data)
+    if record is Record.CSV:
+        begins, ends = _joined(data, begins, ends)
+    if record is not Record.LINE:
+        is_filled = np.array([bool(data[a:b].strip()) for a, b in zip(begins, ends, strict=True)], dtype=np.bool_)
+        begins, ends = begins[is_filled], ends[is_filled]
+    names = _fields(data[begins[0] : ends[0]]) if record is Record.CSV and header and begins.size else []
+    if names:
+        begins, ends = begins[1:], ends[1:]
+    if not begins.size:
+        raise RuleError("the file holds no record")
+    records = Records(data, begins, ends, None, None)
+    times = None if time is None else _offsets_ns(_values(records, record, names, time), time)
+    keys = None if key is None else tuple(str(value) for value in _values(records, record, names, key))
+    if record is Record.JSONL and time is None and key is None:
+        _values(records, record, names, None)  # every line must be JSON all the same
+    return Records(data, begins, ends, times, keys)
+
+
+def _lines(data: bytes) -> tuple[Longs, Longs]:
+    breaks = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n"))
+    begins = np.concatenate([[0], breaks + 1]).astype(np.int64)
+    ends = np.concatenate([breaks, [len(data)]]).astype(np.int64)
+    is_rest = ends[-1] == begins[-1]  # nothing follows the last line end
+    return (begins[:-1], ends[:-1]) if is_rest else (begins, ends)
+
+
+def _joined(data: bytes, begins: Longs, ends: Longs) -> tuple[Longs, Longs]:
+    """Lines that a quoted field connects; quotes within quotes are doubled (RFC 4180), so their number tells."""
+    quotes = np.cumsum(np.frombuffer(data, dtype=np.uint8) == ord('"'))
+    if not quotes.size or quotes[-1] == 0:
+        return begins, ends
+    before_end = np.where(ends > 0, quotes[np.maximum(ends - 1, 0)], 0)
+    closes = before_end % 2 == 0
+    if not closes[-1]:
+        raise RuleError("a quoted field of the file does not end")
+    opens = np.concatenate([[True], closes[:-1]])
+    return begins[opens], ends[closes]
+
+
+def _fields(line: bytes) -> list[str]:
+    return next(csv.reader([line.decode("utf-8", "replace").rstrip("\r")]))
+
+
+def _values(records: Records, record: Record, names: list[str], wanted: str | None) -> list[Any]:
+    """One field of every record, by the name of its column or key."""
+    if record is Record.LINE:
+        raise RuleError("lines have no columns: time and key need record csv or jsonl")
+    if record is Record.CSV and wanted not in names:
+        if not names:
+            raise RuleError("columns have no names without a header")
+        refuse_unknown(f"column {wanted!r} of the file", str(wanted), known=names)
+    found = []
+    for number, (begin, end) in enumerate(zip(records.begins.tolist(), records.ends.tolist(), strict=True), start=1):
+        line = records.data[begin:end]
+        try:
+            found.append(_value(line, record, names, wanted))
+        except (ValueError, IndexError, KeyError, TypeError) as problem:
+            raise RuleError(f"record {number} of the file has no {wanted or 'JSON'}: {problem!r}") from problem
+    return found
+
+
+def _value(line: bytes, record: Record, names: list[str], wanted: str | None) -> Any:
+    if record is Record.CSV:
+        return _fields(line)[names.index(str(wanted))]
+    content = json.loads(line)
+    return None if wanted is None else content[wanted]
+
+
+def _offsets_ns(values: list[Any], name: str) -> Longs:
+    """Times since the earliest; numbers are seconds, texts are ISO 8601."""
+    seconds = []
+    for number, value in enumerate(values, start=1):
+        try:
+            seconds.append(_seconds(value))
+        except (ValueError, TypeError) as problem:
+            rule = f"record {number} of the file: {name} is {value!r}, neither seconds nor an ISO 8601 time"
+            raise RuleError(rule) from problem
+    since = np.array(seconds, dtype=np.float64)
+    offsets: Longs = np.round((since - since.min()) * 1e9).astype(np.int64)
+    if (np.diff(offsets) < 0).any():
+        late = int(np.flatnonzero(np.diff(offsets) < 0)[0]) + 2
+        raise RuleError(f"record {late} of the file is earlier than the one before it, by its {name}")
+    return offsets
+
+
+def _seconds(value: Any) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        at = datetime.fromisoformat(str(value).strip())
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def shares_of(records: Records, split: Split, *, publishers: int) -> list[Longs]:
+    """Which records each publisher sends, in the order of the file: every record once."""
+    every = np.arange(records.count)
+    if split is Split.BLOCKS:
+        return [np.asarray(part) for part in np.array_split(every, publishers)]
+    if split is Split.TURNS or records.keys is None:
+        return [every[number::publishers] for number in range(publishers)]
+    numbers: dict[str, int] = {}
+    owner = np.array([numbers.setdefault(key, len(numbers)) for key in records.keys]) % publishers
+    return [np.flatnonzero(owner == number) for number in range(publishers)]
+
+
+def measure_s(workload: Workload, phases: Phases) -> float:
+    """How long the measure phase lasts: with replay arrivals as long as the file needs, whatever that is."""
+    replay, schedule = workload.payload.replay, workload.schedule
+    if schedule.arrivals is not Arrivals.REPLAY or replay is None:
+        return phases.measure_s
+    records = records_of(replay)
+    if records.offsets_ns is not None:
+        return float(records.offsets_ns[-1]) / 1e9 / schedule.speed + _AFTER_LAST_S
+    longest = max(part.size for part in shares_of(records, replay.split, publishers=workload.publishers))
+    return longest / schedule.rate_per_s

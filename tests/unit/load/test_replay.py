@@ -1,0 +1,181 @@
+"""A file as messages: every byte of every record, split without loss, told apart by content, at its own times."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brokerlab.errors import UserError
+from brokerlab.load import wire
+from brokerlab.load.messages import messages_of, published_bytes
+from brokerlab.load.parser import Parser
+from brokerlab.load.replay import RecordMessages, limited, replay_ns, replayed
+from brokerlab.load.resolver import resolver_of
+from brokerlab.load.schedule import Span
+from brokerlab.load.spec import Client
+from brokerlab.study.replay import digest, measure_s
+from brokerlab.study.topics import expand
+from brokerlab.study.values import Arrivals, Payload, Phases, Qos, Record, Replay, Schedule, Split, Topics, Workload
+
+pytestmark = pytest.mark.unit
+
+SECOND_NS = 1_000_000_000
+SHARED = Topics(publish="all", subscribe="all")
+
+
+def workload_of(folder, content: bytes, *, qos=0, load=None, **how):
+    path = folder / "records"
+    path.write_bytes(content)
+    replay = Replay(str(path), digest(content), **how)
+    return Workload(payload=Payload(replay=replay), qos=Qos(qos), **(load or {}))
+
+
+def messages_by(workload, publisher) -> RecordMessages:
+    client = Client(publisher, f"p{publisher}", expand(workload.topics.publish, publisher=publisher))
+    return messages_of(client, workload, seed=1, level=4)
+
+
+def sent(messages, *seqs: int) -> bytes:
+    blocks = [messages.build(seq, np.array([1], dtype=np.int64)) for seq in seqs]
+    return b"".join(bytes(piece.data) for block in blocks for piece in block)
+
+
+def told(workload, stream: bytes) -> list[tuple[int, int]]:
+    """(publisher, seq) of every message of the stream."""
+    resolver, rows = resolver_of(workload), np.zeros((500, 5), dtype=np.int64)
+    buffer, held = np.frombuffer(bytearray(stream), dtype=np.uint8), np.zeros(wire.HELD_BYTES, dtype=np.uint8)
+    _, row, _, _, why = wire.walk_deliveries(buffer, buffer.size, 0, 4, rows, 0, held, np.zeros(4096, dtype=np.uint8))
+    assert why == wire.NEED_MORE
+    resolver.resolve(buffer, 4, rows, 0, row, resolver.expected())
+    return [tuple(each) for each in rows[:row, :2].tolist()]
+
+
+RECORDS = st.lists(st.binary(max_size=60).map(lambda line: line.replace(b"\n", b"")), min_size=1, max_size=40)
+
+
+@settings(max_examples=100, deadline=None)
+@given(RECORDS, st.integers(1, 4), st.sampled_from([Split.TURNS, Split.BLOCKS]), st.booleans())
+def test_all_publishers_together_send_the_file_byte_for_byte(tmp_path_factory, records, publishers, split, is_closed):
+    content = b"\n".join(records) + b"\n" * is_closed
+    records = content.split(b"\n")[: -1 if content.endswith(b"\n") else None]
+    if not content:
+        return  # no record, which is refused
+    workload = workload_of(tmp_path_factory.mktemp("r"), content, load={"publishers": publishers}, split=split)
+
+    each = [messages_by(workload, number) for number in range(publishers)]
+    stream = b"".join(sent(messages, *range(messages.count)) for messages in each)
+    payloads = [packet.payload for packet in Parser().feed(stream)]
+
+    assert sorted(payloads) == sorted(records)
+    order = np.arange(len(records))
+    turns = [order[number::publishers] for number in range(publishers)]
+    parts = np.array_split(order, publishers) if split is Split.BLOCKS else turns
+    assert payloads == [records[place] for part in parts for place in part]
+    assert told(workload, stream) == [
+        (number, seq) for number in range(publishers) for seq in range(each[number].count)
+    ]
+    assert sum(map(len, records)) == published_bytes(workload, {n: m.count for n, m in enumerate(each)}, seed=1)
+
+
+def test_csv_leaves_its_header_out_and_keeps_quoted_lines_together(tmp_path):
+    content = b'bus,at\r\n1,"two\r\nlines"\r\n2,"say ""no"""\r\n\r\n1,x'
+    records = [b'1,"two\r\nlines"\r', b'2,"say ""no"""\r', b"1,x"]
+
+    for header, expected in ((True, records), (False, [b"bus,at\r", *records])):
+        workload = workload_of(tmp_path, content, record=Record.CSV, header=header)
+        messages = messages_by(workload, 0)
+        assert [packet.payload for packet in Parser().feed(sent(messages, *range(messages.count)))] == expected
+
+
+def test_a_key_keeps_the_records_of_one_value_with_one_publisher(tmp_path):
+    content = b"bus,n\na,1\nb,2\nc,3\na,4\nb,5\n"
+    workload = workload_of(tmp_path, content, load={"publishers": 2}, record=Record.CSV, split=Split.KEY, key="bus")
+
+    payloads = [
+        [packet.payload for packet in Parser().feed(sent(messages, *range(messages.count)))]
+        for messages in (messages_by(workload, number) for number in (0, 1))
+    ]
+
+    assert payloads == [[b"a,1", b"c,3", b"a,4"], [b"b,2", b"b,5"]]
+
+
+def test_lost_late_and_repeated_records_are_told_by_their_bytes(tmp_path):
+    workload = workload_of(tmp_path, b"\n".join(b"record %d" % number for number in range(100)))
+    order = [0, 1, 5, 6, 6, 3, 90, 7, 99]
+
+    assert told(workload, sent(messages_by(workload, 0), *order)) == [(0, seq) for seq in order]
+
+
+def test_equal_records_follow_each_other_and_strange_bytes_are_nobody_s(tmp_path):
+    workload = workload_of(tmp_path, b"a\na\nb\na\n")
+    stream = sent(messages_by(workload, 0), 0, 1, 2, 3)
+    strange = stream[:-1] + b"x"
+
+    assert told(workload, stream) == [(0, 0), (0, 1), (0, 2), (0, 3)]
+    assert told(workload, strange)[-1] == (-1, -1)
+
+
+def test_publishers_of_one_topic_are_told_by_their_records(tmp_path):
+    load = {"publishers": 3, "topics": SHARED}
+    workload = workload_of(tmp_path, b"\n".join(b"%d" % number for number in range(9)), load=load)
+    first, second, third = (messages_by(workload, number) for number in range(3))
+
+    stream = sent(first, 0) + sent(third, 0, 1) + sent(second, 0, 1) + sent(first, 2)
+
+    assert told(workload, stream) == [(0, 0), (2, 0), (2, 1), (1, 0), (1, 1), (0, 2)]
+
+
+def test_a_repeated_file_begins_again(tmp_path):
+    workload = workload_of(tmp_path, b"a\nb\nc\nd\ne\nf", repeat=True)
+    messages = messages_by(workload, 0)
+    order = [0, 1, 2, 3, 4, 5, 6, 8, 7, 8, 11, 12]
+
+    assert messages.count is None
+    assert messages.payload_bytes(0, 20).sum() == 20
+    assert told(workload, sent(messages, *order)) == [(0, seq) for seq in order]
+
+
+def test_a_large_record_is_sent_whole(tmp_path):
+    content = b"small\n" + bytes(range(11, 256)) * 1000 + b"\nlast"
+    messages = messages_by(workload_of(tmp_path, content, qos=1), 0)
+
+    packets = Parser().feed(sent(messages, 0, 1, 2))
+
+    assert b"\n".join(packet.payload for packet in packets) == content
+    assert [packet.packet_id for packet in packets] == [1, 2, 3]
+
+
+def test_records_go_at_their_own_times_from_the_measure_phase_on(tmp_path):
+    content = b'{"at": "2024-01-01T00:00:00Z"}\n{"at": "2024-01-01T00:00:01.5Z"}\n{"at": "2024-01-01T00:00:02Z"}\n'
+    schedule = Schedule(Arrivals.REPLAY, speed=2.0)
+    load = {"publishers": 2, "schedule": schedule}
+    workload = workload_of(tmp_path, content, record=Record.JSONL, time="at", load=load)
+    span = Span(0, 100 * SECOND_NS, 7 * SECOND_NS)
+
+    due = [np.concatenate(list(replay_ns(messages_by(workload, n), schedule, span))).tolist() for n in (0, 1)]
+
+    assert due == [[7 * SECOND_NS, 8 * SECOND_NS], [7_750_000_000]]
+    assert measure_s(workload, Phases()) == pytest.approx(1.001)
+
+
+def test_at_a_rate_the_measure_phase_lasts_as_long_as_the_longest_share(tmp_path):
+    schedule = Schedule(Arrivals.REPLAY, rate_per_s=10)
+    workload = workload_of(tmp_path, b"x\n" * 101, load={"publishers": 2, "schedule": schedule})
+    end_ns = int(measure_s(workload, Phases(measure_s=1)) * 1e9)
+
+    due = [
+        np.concatenate(list(limited(replay_ns(messages, schedule, Span(0, end_ns, 0, number, 2)), messages.count)))
+        for number, messages in enumerate(messages_by(workload, number) for number in (0, 1))
+    ]
+
+    assert [times.size for times in due] == [51, 50]
+    assert max(times.max() for times in due) < end_ns == 5_100_000_000
+
+
+@pytest.mark.parametrize("change", [lambda path: path.unlink(), lambda path: path.write_bytes(b"other")])
+def test_a_file_that_is_gone_or_has_changed_is_bad_input(tmp_path, change):
+    workload = workload_of(tmp_path, b"a\nb\n")
+    change(tmp_path / "records")
+
+    with pytest.raises(UserError, match=r"no such file|has changed"):
+        replayed(workload.payload.replay)
