@@ -272,7 +272,7 @@ class Publisher:
         if self._received and packet_id in self._received:
             return PubRel(packet_id).encode(self._level)
         place = seq & (self._ring.shape[1] - 1)
-        block = self._messages.build(seq, self._ring[_INTENDED, place : place + 1])
+        block = self.messages.build(seq, self._ring[_INTENDED, place : place + 1])
         packet = bytearray(b"".join(piece.data for piece in block))
         packet[0] |= _DUP
         return bytes(packet)

@@ -14,7 +14,7 @@ EXAMPLES = sorted((Path(__file__).parent / "invalid").glob("*.yaml"))
 def expected_lines(path):
     for number, line in enumerate(path.read_text().splitlines(), start=1):
         for expected in line.split("#! ")[1:]:
-            yield f"{path}:{number}: {expected.strip()}"
+            yield f"{path}:{number}: {expected.strip().replace('FOLDER', str(path.parent))}"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -52,7 +52,7 @@ def test_rate_is_a_factor_of_random_arrivals_too(read, small):
         ("{arrivals: step, rates: []}", ["rates: must not be empty"]),
         (
             "{arrivals: step, rate: 5/s, rates: [5/s]}",
-            ["rate: belongs to constant, poisson, jitter, burst, ramp and contact arrivals; these are step"],
+            ["rate: belongs to constant, poisson, jitter, burst, ramp, contact and replay arrivals; these are step"],
         ),
         (
             "{arrivals: burst, rate: 5/s, burst: 50}",
@@ -67,7 +67,7 @@ def test_rate_is_a_factor_of_random_arrivals_too(read, small):
         ("{inflight: auto}", ['inflight: "auto": must be a whole number, without a unit']),
         ("{inflight: 65536}", ['inflight: "65536": must be from 1 to 65535']),
         ("{arrivals: search}", ['arrivals: "search": this kind of arrivals is not available yet; this version has ']),
-        ("{arrivals: replay}", ['arrivals: "replay": this kind of arrivals is not available yet; this version has ']),
+        ("{arrivals: replay}", ['arrivals: "replay": needs a file, such as payload: {', "deploy.phases.measure: "]),
     ],
 )
 def test_schedule_that_cannot_be_is_refused_with_its_line(problems, small, written, said):

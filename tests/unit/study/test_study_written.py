@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from brokerlab.study.file import read_study
+from brokerlab.study.replay import digest
 from brokerlab.study.values import (
     Analysis,
     Arrivals,
@@ -19,8 +20,11 @@ from brokerlab.study.values import (
     Payload,
     Phases,
     Qos,
+    Record,
+    Replay,
     Scenario,
     Schedule,
+    Split,
     Study,
     System,
     Topics,
@@ -91,6 +95,18 @@ def test_written_study_with_every_value_changed_reads_back_equal(reread):
 )
 def test_written_payloads_read_back_equal(reread, size, payload):
     workload = Workload(payload_bytes=size, payload=payload)
+    study = replace(STUDY, scenario=Scenario(workload, (Factor("broker", ("one",)),)))
+
+    assert reread(study) == study
+
+
+@pytest.mark.parametrize("time", [None, "at: #"])
+def test_written_replay_reads_back_equal(reread, tmp_path, time):
+    file = tmp_path / "a file.csv"
+    file.write_text('"at: #",bus\n1,a\n2.5,b\n')
+    replay = Replay(str(file), digest(file.read_bytes()), Record.CSV, time=time, split=Split.KEY, key="bus")
+    timing = {"rate_per_s": 7.0} if time is None else {"speed": 2.5}
+    workload = Workload(payload_bytes=5, payload=Payload(replay=replay), schedule=Schedule(Arrivals.REPLAY, **timing))
     study = replace(STUDY, scenario=Scenario(workload, (Factor("broker", ("one",)),)))
 
     assert reread(study) == study
