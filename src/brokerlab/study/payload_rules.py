@@ -38,9 +38,7 @@ def _check_replay(document: Document, payload: dict[str, Any]) -> None:
     if document.get(*_SCHEDULE, "arrivals") != Arrivals.REPLAY:
         return
     if "file" not in payload:
-        document.add(
-            (*_SCHEDULE, "arrivals"), "needs a file to replay, such as payload: {file: buses.csv, record: csv}"
-        )
+        document.add((*_SCHEDULE, "arrivals"), "needs a file, such as payload: {file: buses.csv, record: csv}")
     if payload.get("repeat") is True:
         document.add((*_PAYLOAD, "repeat"), "replay sends the file once; constant arrivals repeat it")
     if ("deploy", "phases", "measure") in document.places:

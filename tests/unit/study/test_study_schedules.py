@@ -67,7 +67,6 @@ def test_rate_is_a_factor_of_random_arrivals_too(read, small):
         ("{inflight: auto}", ['inflight: "auto": must be a whole number, without a unit']),
         ("{inflight: 65536}", ['inflight: "65536": must be from 1 to 65535']),
         ("{arrivals: search}", ['arrivals: "search": this kind of arrivals is not available yet; this version has ']),
-        ("{arrivals: replay}", ['arrivals: "replay": needs a file, such as payload: {', "deploy.phases.measure: "]),
     ],
 )
 def test_schedule_that_cannot_be_is_refused_with_its_line(problems, small, written, said):
