@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from brokerlab.load import shapes, wire
 from brokerlab.load.content import LARGE_BYTES, filler_of
 from brokerlab.load.pieces import Block, Piece
-from brokerlab.load.replay import RecordMessages
+from brokerlab.load.replay import RecordMessages, limited, replay_ns
+from brokerlab.load.schedule import Span, intended_ns
 from brokerlab.load.spec import Client
 from brokerlab.study import identity
 from brokerlab.study.identity import Identity
 from brokerlab.study.seeds import derived_seed
 from brokerlab.study.template import WIDTHS, Template, read_template
-from brokerlab.study.values import Workload
+from brokerlab.study.values import Arrivals, Schedule, Workload
 
 _AT_ONCE = 1_000_000  # sequence numbers, to bound memory
 
@@ -232,3 +233,10 @@ def messages_of(client: Client, workload: Workload, *, seed: int, level: int) ->
     is_usual = is_equal and identity.identity_of(workload) is Identity.FULL
     kind = EqualMessages if is_usual else ShapedMessages
     return kind(client, workload, seed=seed, level=level)
+
+
+def due_ns(messages: Messages, schedule: Schedule, span: Span) -> Iterator[Longs]:
+    """When the messages of a publisher are due, in order; no more times than there are messages."""
+    if schedule.arrivals is Arrivals.REPLAY and isinstance(messages, RecordMessages):
+        return limited(replay_ns(messages, schedule, span), messages.count)
+    return limited(intended_ns(schedule, span), messages.count)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, MutableSequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from brokerlab.load import connection
 from brokerlab.load.agenda import Agenda
@@ -15,13 +14,12 @@ from brokerlab.load.connection import Session
 from brokerlab.load.gather import Gather
 from brokerlab.load.lag import Lag
 from brokerlab.load.lives import Lives
-from brokerlab.load.messages import messages_of
+from brokerlab.load.messages import due_ns, messages_of
 from brokerlab.load.opening import Openings
 from brokerlab.load.publisher import RECORD_AT, Publisher
-from brokerlab.load.replay import RecordMessages, limited, replay_ns
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.rows import ROWS, PublicationRows
-from brokerlab.load.schedule import Span, intended_ns
+from brokerlab.load.schedule import Span
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
     Connect,
@@ -156,17 +154,11 @@ class Publishing:
         for publisher in self._all:
             number = publisher.client.number
             span = Span(order.start_ns, order.end_ns, order.measure_ns, number, spec.workload.publishers, spec.seed)
-            publisher.follow(self._times(publisher, span))
+            publisher.follow(due_ns(publisher.messages, spec.workload.schedule, span))
             if number in self._away:
                 self._bring_back(publisher)
         for fd in self._open:
             self._enter(fd)
-
-    def _times(self, publisher: Publisher, span: Span) -> Iterator[NDArray[np.int64]]:
-        messages, schedule = publisher.messages, self._spec.workload.schedule
-        if schedule.arrivals is Arrivals.REPLAY and isinstance(messages, RecordMessages):
-            return limited(replay_ns(messages, schedule, span), messages.count)
-        return limited(intended_ns(schedule, span), messages.count)
 
     def drain(self, _order: Drain) -> None:
         """Nothing to be told: after the last message a publisher waits for every acknowledgement."""
