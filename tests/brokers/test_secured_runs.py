@@ -166,6 +166,7 @@ metrics: [latency]
 scenario:
   workload:
     schedule: {{rate: 200/s}}
+    clients: {{idle: 1}}
     qos: 1
     transport: wss
     certificates: each
@@ -179,7 +180,7 @@ analysis: {{guards: {{generator_cpu: 100 %, schedule_lag_p99: 100 s, subscriber_
 def test_run_directory_holds_no_secret(tmp_path, monkeypatch, credentials):
     """Users from a file, one password from the environment, one from the study itself."""
     monkeypatch.setenv("TEST_SECRET", PASSWORD)
-    (tmp_path / "users.csv").write_text(f"user,password\nanna,{PASSWORD}-1\n\nbert,env:TEST_SECRET\n")
+    (tmp_path / "users.csv").write_text(f"user,password\nanna,{PASSWORD}-1\n\nbert,env:TEST_SECRET\ncarl,c\n")
     file, out = tmp_path / "study.yaml", tmp_path / "out"
     plain = f'{{user: "d-{{client}}", password: "{PASSWORD}"}}'
     file.write_text(STUDY.format(credentials=plain if credentials == "plain" else credentials))
@@ -198,6 +199,6 @@ def test_run_directory_holds_no_secret(tmp_path, monkeypatch, credentials):
     assert b"$7$" not in kept
     assert read_study(out / "study.yaml", drivers=facts) == study
     manifest = read_manifest(out / "run" / "manifest.json")
-    users = 1 if "one" in credentials else 2
+    users = 1 if "one" in credentials else 3
     assert manifest["access"] == {"transport": "wss", "certificates": "each", "users": users}
     assert len(rows_of(out / "run", "deliveries")) == 100

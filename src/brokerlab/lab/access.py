@@ -8,7 +8,7 @@ import secrets
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from brokerlab.brokers.base import OPEN, Security
@@ -47,7 +47,7 @@ class Access:
 @contextmanager
 def open_access(workload: Workload, clients: Clients, *, host: str) -> Iterator[Access]:
     """Everything that a run needs for its transport, certificates and credentials, for as long as it lasts."""
-    everyone = (*clients.publishers, *clients.subscribers)
+    everyone = _everyone(clients)
     names = users_of(workload.credentials, len(everyone)) if workload.credentials else []
     facts: dict[str, object] = {
         "transport": str(workload.transport),
@@ -58,6 +58,12 @@ def open_access(workload: Workload, clients: Clients, *, host: str) -> Iterator[
         access = Access(Security(transport=workload.transport, folder=Path(name)), facts=facts)
         access = _encrypted(access, workload, everyone, host)
         yield _named(access, everyone, names)
+
+
+def _everyone(clients: Clients) -> tuple[Client, ...]:
+    """All that connect, whatever they do: publishers, subscribers, then the others."""
+    groups = [getattr(clients, each.name) for each in fields(clients)]
+    return tuple(each for group in groups if isinstance(group, tuple) for each in group if isinstance(each, Client))
 
 
 def _encrypted(access: Access, workload: Workload, everyone: Sequence[Client], host: str) -> Access:

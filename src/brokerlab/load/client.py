@@ -131,6 +131,7 @@ class Client:
         """Says goodbye, so that the broker does not take the end for an accident, and closes."""
         with contextlib.suppress(RunError):  # the broker may have closed first, which is as good
             self._send(Disconnect())
+            self._stream.finish()
         self.close()
 
     def close(self) -> None:

@@ -91,6 +91,7 @@ def disconnect(client: Client, stream: Stream, *, log: SessionLog) -> None:
     """Says goodbye and closes; a broker that was faster is as good."""
     try:
         send_all(stream, Disconnect().encode(), time.monotonic() + _GOODBYE_S)
+        stream.finish()
         log.add(client, "disconnect")
     except OSError as problem:
         log.add(client, f"disconnect failed: {problem.strerror or problem}", code=problem.errno)

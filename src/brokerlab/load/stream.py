@@ -49,6 +49,9 @@ class TcpStream:
     def send(self, data: memoryview, /) -> int:
         return self.socket.send(data)
 
+    def finish(self) -> None:
+        """TCP says it by closing."""
+
     def close(self) -> None:
         self.socket.close()
 

@@ -74,7 +74,13 @@ class Stream(Protocol):
         """Bytes read, and when the last of them arrived; 0 bytes are the end. BlockingIOError when there are none."""
         ...
 
-    def close(self) -> None: ...
+    def finish(self) -> None:
+        """Says that nothing follows, where the transport has words for that; no answer is waited for."""
+        ...
+
+    def close(self) -> None:
+        """Ends the connection at once and without a word."""
+        ...
 
 
 # -- for those who wait: before the run and after it ---------------------------------------------------------------

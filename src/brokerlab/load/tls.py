@@ -187,17 +187,15 @@ class TlsStream:
             self._failure = _failure(problem)
         return count
 
-    def close(self) -> None:
-        """Tells the broker that nothing follows, if the socket takes it, and does not wait for its answer."""
-        with contextlib.suppress(OSError, ValueError):
+    def finish(self) -> None:
+        with contextlib.suppress(OSError, ValueError):  # the broker was faster, which is as good
             if not self._sealed:
-                self._say_goodbye()
-        self.socket.close()
+                with contextlib.suppress(ssl.SSLWantReadError):  # its answer
+                    self._tls.unwrap()
+                self.socket.send(self._outgoing.read())
 
-    def _say_goodbye(self) -> None:
-        with contextlib.suppress(ssl.SSLWantReadError):
-            self._tls.unwrap()
-        self.socket.send(self._outgoing.read())
+    def close(self) -> None:
+        self.socket.close()
 
 
 def _failure(problem: ssl.SSLError) -> ConnectionAbortedError:

@@ -238,11 +238,13 @@ class WebSocketStream:
             self._is_over = True
         return end
 
-    def close(self) -> None:
-        """Says that nothing follows, if the stream takes it, and does not wait for the broker's answer."""
-        with contextlib.suppress(OSError):
-            if not self._frame and not self._is_over and self._own_stages:
+    def finish(self) -> None:
+        with contextlib.suppress(OSError):  # the broker was faster, which is as good
+            if not self._frame and not self._is_over:
                 self._answer(_CLOSE, _NORMAL_CLOSURE)
+        self._below.finish()
+
+    def close(self) -> None:
         self._below.close()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from brokerlab.errors import UserError
 from brokerlab.study.access import read_certificates, read_transport, users_in
 from brokerlab.study.document import Document, KeyPath
-from brokerlab.study.factors import read_clients
+from brokerlab.study.factors import FACTORS
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.lookup import WORKLOAD, read_or_none, values_of
 from brokerlab.study.nearest import listed, nearest
@@ -56,9 +56,9 @@ def _check_credentials(document: Document) -> None:
 def _check_file(document: Document, written: object) -> None:
     """One line for each client of the largest cell."""
     needed = 0
-    for factor, least in (("publishers", Workload().publishers), ("subscribers", Workload().subscribers)):
-        counts = [read_or_none(read_clients, count) for _, count in values_of(document, factor)]
-        needed += max((count for count in counts if count is not None), default=least)
+    for factor, least in (("publishers", Workload().publishers), ("subscribers", Workload().subscribers), ("idle", 0)):
+        counts = [read_or_none(FACTORS[factor].read, count) for _, count in values_of(document, factor)]
+        needed += max((int(count) for count in counts if count is not None), default=least)
     if not isinstance(written, str):
         return
     try:

@@ -157,6 +157,7 @@ def test_last_bytes_before_the_end_are_given_out_and_then_the_end(wires):
 
     assert read_some(stream, 100, deadline()) == b"the last"
     assert read_some(stream, 100, deadline()) == b""
+    stream.finish()
     stream.close()
     thread.join()
 

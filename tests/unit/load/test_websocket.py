@@ -262,6 +262,7 @@ def test_another_implementation_understands_us_and_we_it():
                 send_all(stream, block, deadline())
                 while len(got) < sum(map(len, sent[: sent.index(block) + 1])):
                     got += read_some(stream, 65_536, deadline())
+            stream.finish()
             stream.close()
         finally:
             server.shutdown()
