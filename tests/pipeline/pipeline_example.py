@@ -9,16 +9,29 @@ Run 1, the ten messages (QoS 1; due at 1.9 s, which is warm-up, and then every 1
     3 comes after 4 (reordered), 5 again with DUP and 7 again without, and two foreign messages arrive.
     Delivered 8 of 10, lost 2, one of them after its acknowledgement.
     Latency of the seven measured: 1 2 4 5 7 9 110 ms, mean 138 / 7.
+    3 is late, too: this study allows 100 ms.
+
+The run of the other broker was a search with one trial, of which nothing was sent, and a measure phase.
 """
 
 from typing import Any
 
-from pipeline_runs import MS, RunBuilder, S, arrival, publication
+from pipeline_runs import MS, PHASES, RunBuilder, S, arrival, publication
 
 from brokerlab.record.directory import StudyDirectory
 
 MIB = 2**20
 RECEIVED = "$SYS/broker/publish/messages/received"
+SEARCH = {
+    "search": {
+        "p99_limit_ms": 3.0,
+        "trials": [
+            {"phase": "trial-1", "rate_per_s": 10.0, "outcome": "failed", "why": ["nothing arrived"]},
+            {"phase": "measure", "rate_per_s": 5.0, "outcome": "passed", "why": []},
+        ],
+        "found": {"rate_per_s": 5.0, "low_per_s": 5.0, "high_per_s": 10.0, "is_limited": False},
+    }
+}
 CLAIMS = [
     {"topic": RECEIVED, "equals": "publications", "qos": [0, 1], "note": "counts QoS 0 and 1"},
     {"topic": "$SYS/only/zero", "equals": "publications", "qos": [0], "note": ""},
@@ -78,12 +91,15 @@ def plain(lost: int) -> dict[str, list[dict[str, Any]]]:
 
 def write_example(study: StudyDirectory) -> None:
     cell = {"cell": "broker-amqtt.qos-1", "qos": 1, "subscribers": {0: ("t/#", 1)}, "counters": CLAIMS}
-    _write(study, RunBuilder(**cell, repetition=1, order=4), ten_messages(), with_samples=True)
+    late = {"ledger": {"late_s": 0.1}}
+    _write(study, RunBuilder(**cell, repetition=1, order=4, more=late), ten_messages(), with_samples=True)
     _write(study, RunBuilder(**cell, repetition=2, order=1), plain(lost=0))
     _write(study, RunBuilder(**cell, repetition=3, order=3), plain(lost=1))
     slow = {"value": "invalid", "reasons": ["the generator was the limit"]}
     _write(study, RunBuilder(**cell, repetition=4, order=5, verdict=slow), plain(lost=10))
-    _write(study, RunBuilder(cell="broker-nats.qos-0", broker="nats", order=2), plain(lost=0))
+    trials = {"trial-1" if name == "warmup" else name: times for name, times in PHASES.items()}
+    search = RunBuilder(cell="broker-nats.qos-0", broker="nats", order=2, phases=trials, more=SEARCH)
+    _write(study, search, plain(lost=0))
 
 
 def _write(

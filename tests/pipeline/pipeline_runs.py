@@ -58,6 +58,7 @@ class RunBuilder:
     verdict: dict[str, Any] | None = field(default_factory=lambda: {"value": "valid", "reasons": []})
     phases: Mapping[str, tuple[float, float]] = field(default_factory=lambda: PHASES)
     counters: Sequence[dict[str, Any]] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)  # further sections of the manifest
     without: Sequence[str] = ()  # sections of the manifest that are not written
     folder: str | None = None  # name of the directory, if it is not the repetition
 
@@ -125,6 +126,7 @@ class RunBuilder:
                 "schedule_lag_ms": {"p50": 0.1, "p99": 0.4, "max": 1.0},
                 "window": None,
             },
+            **self.more,
         }
         return sections if self.verdict is None else {**sections, "verdict": self.verdict}
 

@@ -55,7 +55,7 @@ def test_ledger_of_the_ten_messages(results):
         "qos_asked": 1, "qos_granted": 1, "contract": "at least once", "identity": "full",
         "published": 10, "acknowledged": 9, "never_acknowledged": 1,
         "expected": 10, "delivered": 8, "lost": 2, "acknowledged_lost": 1,
-        "duplicated": 2, "duplicated_flagged": 1, "reordered": 1, "unexpected": 2,
+        "duplicated": 2, "duplicated_flagged": 1, "reordered": 1, "unexpected": 2, "late": 1,
         "failure_percent": 20.0, "verdict": "broken",
     }  # fmt: skip
 
@@ -110,6 +110,29 @@ def test_resources_of_the_broker(results):
     assert used["deliveries_per_core_s"] == pytest.approx(14)
     assert used["projected_per_s"] == pytest.approx(14)
     assert used["projection_is_extrapolation"] is True
+
+
+def test_trials_of_the_search(results):
+    """Ten in two seconds, 2 ms each: in the second quarter five of them, in the last none, so 5 · 2/500 less."""
+    silent, measured = (r for r in read_table(results, "capacity").to_pylist() if r["run_id"] == "broker-nats.qos-0/1")
+
+    assert (silent["trial"], silent["phase"], silent["published"], silent["delivered"]) == (1, "trial-1", 0, 0)
+    assert (silent["latency_p99_ms"], silent["passed"], silent["why_not"]) == (None, False, ["nothing arrived"])
+    assert (measured["phase"], measured["rate_per_s"], measured["asked_per_s"]) == ("measure", 5.0, 5.0)
+    assert (measured["published_per_s"], measured["delivered_per_s"], measured["lost"]) == (5.0, 5.0, 0)
+    assert (measured["latency_p50_ms"], measured["latency_p99_ms"]) == (2.0, 2.0)
+    assert measured["backlog_growth_percent"] == pytest.approx(100 * (0 - 5 * 2 / 500) / (10 / 2))
+    assert (measured["acknowledged_lost"], measured["passed"], measured["why_not"]) == (None, True, [])
+
+
+def test_what_the_search_found_is_the_runs_and_the_cells(results):
+    run, cell = (
+        row(results, "runs", run_id="broker-nats.qos-0/1"),
+        row(results, "cells", cell="broker-nats.qos-0", metric="capacity.rate_per_s"),
+    )
+
+    assert (run["capacity_per_s"], run["capacity_high_per_s"], run["p99_limit_ms"]) == (5.0, 10.0, 3.0)
+    assert (cell["n"], cell["mean"], cell["unit"]) == (1, 5.0, "1/s")
 
 
 def test_counters_beside_ours(results):

@@ -320,6 +320,24 @@ def test_cells_of_nothing(spark):
     assert cells_table(values, runs=runs, t_factors={}, confidence_percent=95).collect() == []
 
 
+@pytest.mark.parametrize(
+    ("is_scalable", "system_percent", "projected", "is_extrapolation"),
+    [(True, 90.0, 350 / 90, False), (True, 40.0, 350 / 40, True), (True, None, None, None)],
+)
+def test_projection_takes_the_cpu_that_limits_the_broker(
+    example, is_scalable, system_percent, projected, is_extrapolation
+):
+    """3.5/s at a quarter of a core: a broker with one thread is in the example, one that scales has the machine's."""
+    partials, runs = example
+    machine = F.lit(system_percent).cast("double")
+    changed = runs.withColumns({"is_scalable": F.lit(is_scalable), "system_cpu_percent": machine})
+    used = resources_table(partials, runs=changed, throughput=throughput_table(partials, runs=runs))
+
+    (row,) = used.where((F.col("node") == "broker/0") & (F.col("phase") == "measure")).collect()
+    assert row.projected_per_s == (None if projected is None else pytest.approx(projected))
+    assert row.projection_is_extrapolation is is_extrapolation
+
+
 def test_run_values_take_each_metric_from_its_table(example):
     """The ten messages, and a run whose broker was not sampled."""
     partials, runs = example
@@ -330,6 +348,7 @@ def test_run_values_take_each_metric_from_its_table(example):
         throughput=throughput,
         jitter=jitter_table(partials, runs=runs),
         resources=resources_table(partials, runs=runs, throughput=throughput),
+        runs=runs,
     )
     of = {(row.run_id, row.metric): row.value for row in values.collect()}
 

@@ -4,10 +4,12 @@ broker starts, readiness is proved
   connect -> subscribe -> warmup -> measure -> drain -> teardown
                           |         |          |
                           start_ns  measure_ns end_ns     of one schedule, fixed before the first message
+
+A search for the capacity has its trials between warmup and measure (trials.py), and measures at the rate it found.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 
@@ -26,6 +28,7 @@ from brokerlab.lab.machine import machine_facts, versions
 from brokerlab.lab.proof import prove_ready
 from brokerlab.lab.sampling import Sampler
 from brokerlab.lab.surroundings import Lookout, summarize
+from brokerlab.lab.trials import LEAD_NS, Trials, search_reasons, search_section
 from brokerlab.lab.verdict import (
     COLLAPSED,
     Meter,
@@ -45,11 +48,10 @@ from brokerlab.record.manifest import Manifest
 from brokerlab.study.identity import identity_section, largest_payload_bytes
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.replay import measure_s
-from brokerlab.study.values import Study
+from brokerlab.study.values import Arrivals, Study
 
 HOST = "127.0.0.1"
 _ANSWER_S = 10.0  # the longest that a broker may take over one CONNACK or SUBACK
-_LEAD_NS = 100_000_000  # between the order to go and the first message
 _LOOK_S = 0.1  # how often a waiting lab looks whether broker and workers live
 
 
@@ -86,6 +88,7 @@ def _describe(manifest: Manifest, run: PlannedRun, study: Study) -> None:
     manifest.add("workload", asdict(cell.workload))
     manifest.add("identity", identity_section(cell.workload))
     manifest.add("guards", asdict(study.analysis.guards))
+    manifest.add("ledger", {"late_s": study.analysis.late_s})
     manifest.add("machine", machine_facts())
     manifest.add("versions", versions())
     manifest.add("calibration", calibration_section())
@@ -102,6 +105,7 @@ class _Walk:
         self._manifest, self._watcher = manifest, watcher
         self._phases: list[dict[str, object]] = []
         self._clients = clients_of(run.cell.workload, seed=run.seed)
+        self._trials: Trials | None = None
 
     def go(self) -> Verdict:
         try:
@@ -109,6 +113,8 @@ class _Walk:
                 return self._go(stack)
         finally:
             self._manifest.add("phases", self._phases)
+            if self._trials:
+                self._manifest.add("search", search_section(self._trials))
 
     def _go(self, stack: ExitStack) -> Verdict:
         access = stack.enter_context(open_access(self._run.cell.workload, self._clients, host=HOST))
@@ -146,22 +152,56 @@ class _Walk:
 
     def _publish(self) -> dict[int, int] | None:
         """Warms up, measures and drains; publications per publisher, None if some were never handed over."""
+        if self._run.cell.workload.schedule.arrivals is Arrivals.SEARCH:
+            return self._search()
         times = self._study.deploy.phases
-        start_ns = time.monotonic_ns() + _LEAD_NS
+        start_ns = time.monotonic_ns() + LEAD_NS
         measure_ns = start_ns + int(times.warmup_s * 1e9)
         end_ns = measure_ns + int(measure_s(self._run.cell.workload, times) * 1e9)
-        drain_ns = end_ns + int(times.drain_s * 1e9)
         self._order = Go(start_ns, measure_ns, end_ns)
         self._crew.go(self._order)
         self._wait_until(start_ns)
         self._sampler.mark(start_ns)
         self._timed_phase("warmup", start_ns, measure_ns)
-        self._timed_phase("measure", measure_ns, end_ns)
-        with self._phase("drain", start_ns=end_ns, seconds=times.drain_s):
+        self._timed_phase("measure", measure_ns, self._order.end_ns)
+        return self._drain()
+
+    def _drain(self) -> dict[int, int] | None:
+        drain_s = self._study.deploy.phases.drain_s
+        drain_ns = self._order.end_ns + int(drain_s * 1e9)
+        with self._phase("drain", start_ns=self._order.end_ns, seconds=drain_s):
             publications = self._crew.sent(deadline_ns=drain_ns)
             if publications is not None:
-                self._crew.drain({SUBSCRIBERS: self._clients.expected(publications)}, deadline_ns=drain_ns)
+                news = self._trials.news(publications) if self._trials else publications
+                self._crew.drain(self._expected(news), deadline_ns=drain_ns)
+                if self._trials:
+                    self._trials.made.append(self._trials.judge("measure", self._order, news)[0])
         return publications
+
+    def _search(self) -> dict[int, int] | None:
+        """Makes the trials, then measures at the rate that was found."""
+        self._trials = Trials(
+            self._crew, self._lookout, self._study, self._run.cell.workload, self._expected, self._pass_phase
+        )
+        self._order = self._trials.order(0, 0)  # of the time before the first trial: nothing is due
+        rate_per_s = self._trials.search()
+        if rate_per_s is None:
+            return None
+        self._order = self._trials.order(rate_per_s, self._study.deploy.phases.measure_s)
+        self._crew.go(self._order)
+        self._pass_phase("measure", self._order)
+        return self._drain()
+
+    def _expected(self, publications: Mapping[int, int]) -> dict[str, int]:
+        """Deliveries per worker that come of so many publications per publisher."""
+        return {SUBSCRIBERS: self._clients.expected(dict(publications))}
+
+    def _pass_phase(self, name: str, order: Go) -> None:
+        """Lets the whole schedule of an order pass as one phase; of a trial it says the rate."""
+        self._wait_until(order.start_ns)
+        self._sampler.mark(order.start_ns)
+        self._timed_phase(name, order.start_ns, order.end_ns)
+        self._phases[-1]["rate_per_s"] = order.rate_per_s
 
     def _timed_phase(self, name: str, start_ns: int, end_ns: int) -> None:
         """Lets a phase of the schedule pass; its boundaries are the schedule's, not the moment we noticed them."""
@@ -254,7 +294,8 @@ class _Walk:
         self._manifest.add("surroundings", asdict(around))
         guards = meter_reasons(meter, limits)
         guards += machine_reasons(around, limits, payload_bytes=largest_payload_bytes(self._run.cell.workload))
-        return judge(collapse_reasons(stopped, granted), guards + counted)
+        searched = search_reasons(self._trials) if self._trials else []
+        return judge(collapse_reasons(stopped, granted), searched + guards + counted)
 
     def _meter_section(self, meter: Meter, stopped: dict[str, Stopped]) -> dict[str, object]:
         schedule = self._run.cell.workload.schedule

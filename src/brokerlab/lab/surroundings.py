@@ -17,6 +17,7 @@ import psutil
 from brokerlab.load.arrival import wall_less_monotonic_ns
 
 PERIOD_S = 0.5
+_IDLE = slice(3, 5)  # idle and waiting for storage; this and the next:
 _STEAL = 7  # place in the first line of /proc/stat after its name, proc(5)
 _TICK_FIELDS = 8  # user to steal; guest time is part of user time
 
@@ -28,6 +29,7 @@ class Reading:
     at_ns: int
     swap_used_bytes: int
     steal_ticks: int
+    idle_ticks: int
     all_ticks: int
     wall_less_mono_ns: int
     backlog_bytes: int  # the most that waits unread in one socket of our clients
@@ -42,6 +44,7 @@ class Surroundings:
     steal_percent: float | None  # of all cores, in the measure phase
     clock_step_ms: float | None  # of the wall clock against the monotonic one, over the run
     socket_backlog_bytes: float | None  # mean of the readings in the measure phase
+    system_cpu_percent: float | None = None  # of all cores, in the measure phase, whoever used them
 
 
 def read_machine(port: int) -> Reading:
@@ -51,6 +54,7 @@ def read_machine(port: int) -> Reading:
         at_ns=time.monotonic_ns(),
         swap_used_bytes=psutil.swap_memory().used,
         steal_ticks=ticks[_STEAL],
+        idle_ticks=sum(ticks[_IDLE]),
         all_ticks=sum(ticks[:_TICK_FIELDS]),
         wall_less_mono_ns=wall_less_monotonic_ns(),
         backlog_bytes=unread_bytes(Path("/proc/net/tcp").read_text(encoding="ascii"), port),
@@ -75,6 +79,7 @@ def summarize(readings: Sequence[Reading], *, measure_ns: int, end_ns: int) -> S
         steal_percent=100 * (measured[-1].steal_ticks - measured[0].steal_ticks) / ticks if ticks else None,
         clock_step_ms=_largest_step_ms(readings) if first else None,
         socket_backlog_bytes=statistics.fmean(each.backlog_bytes for each in measured) if measured else None,
+        system_cpu_percent=100 * (1 - (measured[-1].idle_ticks - measured[0].idle_ticks) / ticks) if ticks else None,
     )
 
 

@@ -21,18 +21,21 @@ from brokerlab.load.spec import (
     Drain,
     Failed,
     Go,
+    Halt,
     Progress,
     Sent,
     Settled,
+    Stock,
     Stop,
     Stopped,
     Subscribe,
     Subscribed,
+    TakeStock,
     WorkerSpec,
 )
 
-Order = Connect | Subscribe | Go | Drain | Stop
-_Answer = TypeVar("_Answer", Connected, Subscribed, Sent, Settled, Stopped)
+Order = Connect | Subscribe | Go | Drain | Halt | TakeStock | Stop
+_Answer = TypeVar("_Answer", Connected, Subscribed, Sent, Settled, Stock, Stopped)
 
 _context = multiprocessing.get_context("forkserver")
 # The main module goes first: a worker whose server has it need not import it again.
@@ -40,6 +43,7 @@ _context.set_forkserver_preload(["__main__", "brokerlab.load.worker"])
 
 _STOP_S = 30.0
 _RAMP_LEAD_NS = 20_000_000  # between the order to connect and the first connection of a ramp
+_STOCK_S = 30.0
 
 
 class Crew:
@@ -50,6 +54,7 @@ class Crew:
         self._pipes: dict[str, Connection] = {}
         self._processes: dict[str, BaseProcess] = {}
         self._heard: dict[str, list[object]] = {spec.node: [] for spec in specs}
+        self._number = 0  # of the last order to go
 
     def __enter__(self) -> Self:
         workers = len(self._specs)
@@ -110,7 +115,20 @@ class Crew:
         return timeout_s * (2 + most // AT_ONCE) + ramp_s
 
     def go(self, order: Go) -> None:
+        """Begins a schedule; what is still said of an earlier one is not heard any more."""
+        self._number = order.number
+        for node, said in self._heard.items():
+            self._heard[node] = [each for each in said if not isinstance(each, Sent | Settled | Stock)]
         self._tell(self._nodes(), order)
+
+    def halt(self) -> None:
+        """Publishers give up what is due and not yet built."""
+        self._tell(self._nodes("publishers"), Halt())
+
+    def stock(self) -> dict[str, Stock]:
+        """What each worker saw since the last order to go."""
+        self._tell(self._nodes(), TakeStock())
+        return self._gather(self._nodes(), Stock, within_s=_STOCK_S, waiting_for="the workers to take stock")
 
     def check(self) -> None:
         """Raises what went wrong in a worker, if anything did."""
@@ -123,10 +141,10 @@ class Crew:
             return None
         return {number: count for answer in answers.values() for number, count in answer.publications}
 
-    def drain(self, expected: dict[str, int], *, deadline_ns: int) -> bool:
+    def drain(self, expected: dict[str, int], *, deadline_ns: int, quiet_ns: int = 0) -> bool:
         """Waits for all acknowledgements and deliveries; whether all came before the deadline."""
         for node, count in expected.items():
-            self._tell([node], Drain(count, deadline_ns))
+            self._tell([node], Drain(count, deadline_ns, quiet_ns))
         grace_ns = 2_000_000_000  # subscribers answer at the deadline at the latest
         publishers = self._gather_until(self._nodes("publishers"), Settled, deadline_ns)
         subscribers = self._gather_until(self._nodes("subscribers"), Settled, deadline_ns + grace_ns)
@@ -185,7 +203,8 @@ class Crew:
                 if said.is_ours:
                     raise RuntimeError(f"worker {node} failed:\n{said.message}")
                 raise RunError(said.message)
-            self._heard[node].append(said)
+            if not isinstance(said, Sent | Settled) or said.number == self._number:
+                self._heard[node].append(said)
 
     def _has_stopped(self, node: str) -> bool:
         """A worker's last word; what its pipe says after that is the end of its process."""

@@ -21,6 +21,7 @@ from brokerlab.load.spec import (
     Drain,
     Go,
     Progress,
+    Stock,
     Stopped,
     Subscribe,
     Subscribed,
@@ -81,6 +82,16 @@ class Idling:
 
     def drain(self, _order: Drain) -> None:
         """Nothing is expected."""
+
+    def halt(self) -> None:
+        """Nothing is due."""
+
+    def stock(self) -> Stock:
+        return Stock(
+            cpu_ns=self._cpu_ns + time.process_time_ns(),
+            wall_ns=self._wall_ns + now_ns(),
+            closed_by_broker=tuple(self._connections.closed_by_broker),
+        )
 
     def close(self) -> Stopped:
         self._cpu_ns += time.process_time_ns()

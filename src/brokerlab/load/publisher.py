@@ -97,6 +97,12 @@ class Publisher:
         self._times = times
         self._due = next(self._times, _NOTHING)
 
+    def give_up(self) -> int:
+        """Forgets what is due and not built; how many messages that are."""
+        count = self.still_due()
+        self._prepared, self._due, self._times = None, _NOTHING, iter(())
+        return count
+
     def next_due_ns(self) -> int | None:
         """When the next message is due; None after the last one."""
         if self._prepared is not None:
@@ -286,11 +292,11 @@ class Publisher:
 
     # -- the record -----------------------------------------------------------------------------------------------
 
-    def record(self, *, everything: bool = False) -> Longs | None:
+    def record(self, *, everything: bool = False, least: int | None = None) -> Longs | None:
         """Passes the finished messages on to the run directory; (intended, released, sent) or None if few wait."""
         until = self.following if everything else self._oldest
         count = until - self._recorded
-        if not count or (count < self._record_at and not everything):
+        if not count or (count < (least or self._record_at) and not everything):
             return None
         done = np.concatenate([self._ring[:, here] for here, _ in self._places(self._recorded, count)], axis=1)
         intended, _, sent, acked = done

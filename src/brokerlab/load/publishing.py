@@ -1,18 +1,18 @@
 """The publishing role: several publishers in one process, each on its schedule."""
 
 import select
-import time
 from collections.abc import Callable, Iterator, MutableSequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from brokerlab.load import connection
+from brokerlab.load.account import Account
 from brokerlab.load.agenda import Agenda
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session
 from brokerlab.load.gather import Gather
-from brokerlab.load.lag import Lag
 from brokerlab.load.lives import Lives
 from brokerlab.load.messages import due_ns, messages_of
 from brokerlab.load.opening import Openings
@@ -29,13 +29,13 @@ from brokerlab.load.spec import (
     Progress,
     Sent,
     Settled,
+    Stock,
     Stopped,
     Subscribe,
     Subscribed,
     WorkerSpec,
 )
-from brokerlab.load.widening import FIRST, FIRST_EXACTLY_ONCE, MOST, MOST_EXACTLY_ONCE, Widening
-from brokerlab.load.window import PORTION, Window
+from brokerlab.load.window import PORTION, Window, window_of
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import PUBLICATIONS
@@ -80,10 +80,8 @@ class Publishing:
         self._leaving: dict[int, int] = {}  # by file descriptor: until when they wait for acknowledgements
         self._order = Go(0, 0, 0)
         self._is_sent = self._is_settled = False
-        self._lag = Lag()
+        self._account = Account(self._order)
         self._seen = np.zeros(len(_SEEN), dtype=np.int64)  # acknowledgements of all publishers
-        self._waited = 0
-        self._cpu_ns = self._wall_ns = 0
         self._buffer = bytearray(_BUFFER_BYTES)
         self._view = np.frombuffer(self._buffer, dtype=np.uint8)
         self._releases = np.empty(_BUFFER_BYTES, dtype=np.uint8)
@@ -95,12 +93,7 @@ class Publishing:
             # The answers that a QoS 2 message waits for in the middle are looked for more often.
             share = PORTION if spec.workload.qos < Qos.EXACTLY_ONCE else PORTION / 4
             self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=share)
-            asked = spec.workload.schedule.window
-            first, most = (FIRST, MOST)
-            if spec.workload.qos == Qos.EXACTLY_ONCE:
-                first, most = FIRST_EXACTLY_ONCE, MOST_EXACTLY_ONCE
-            size = Widening(first, most=most, fan_out=spec.fan_out) if isinstance(asked, str) else asked
-            self._window = Window(size, fan_out=spec.fan_out, counts=counts, progress=progress)
+            self._window = window_of(spec, counts, progress)
 
     # -- what the lab asks for ------------------------------------------------------------------------------------
 
@@ -146,15 +139,18 @@ class Publishing:
 
     def go(self, order: Go) -> None:
         self._order = order
-        self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
-        spec = self._spec
+        self._is_sent = self._is_settled = False
+        self._account = Account(order)
+        spec, schedule = self._spec, self._spec.workload.schedule
+        if order.rate_per_s is not None:
+            schedule = replace(schedule, arrivals=Arrivals.CONSTANT, rate_per_s=order.rate_per_s)
         self._lives.begin(order, spec.clients)
         if self._openings is not None:
             self._openings.go()
         for publisher in self._all:
             number = publisher.client.number
             span = Span(order.start_ns, order.end_ns, order.measure_ns, number, spec.workload.publishers, spec.seed)
-            publisher.follow(due_ns(publisher.messages, spec.workload.schedule, span))
+            publisher.follow(due_ns(publisher.messages, schedule, span))
             if number in self._away:
                 self._bring_back(publisher)
         for fd in self._open:
@@ -162,6 +158,17 @@ class Publishing:
 
     def drain(self, _order: Drain) -> None:
         """Nothing to be told: after the last message a publisher waits for every acknowledgement."""
+
+    def halt(self) -> None:
+        self._account.given_up += sum(publisher.give_up() for publisher in self._all)
+        self._agenda = Agenda()
+        self._report(now_ns())
+
+    def stock(self) -> Stock:
+        for publisher in self._all:
+            self._record(publisher, least=1)
+        unacknowledged = sum(publisher.in_flight for publisher in self._all)
+        return self._account.stock(unacknowledged=unacknowledged, closed_by_broker=self._connections.closed_by_broker)
 
     def close(self) -> Stopped:
         for publisher in self._all:
@@ -172,17 +179,17 @@ class Publishing:
             self._openings.close()
         for publisher in self._open.values():
             connection.disconnect(publisher.client, publisher.stream, log=self._log)
-        widening = self._window.widening if self._window else None
+        widening, account = self._window.widening if self._window else None, self._account
         return Stopped(
             messages=sum(publisher.following for publisher in self._all),
-            cpu_ns=max(0, self._cpu_ns),
-            wall_ns=max(0, self._wall_ns),
+            cpu_ns=account.cpu_ns,
+            wall_ns=account.wall_ns,
             closed_by_broker=tuple(self._connections.closed_by_broker),
-            unsent=sum(publisher.unsent + publisher.still_due() for publisher in self._all),
-            lag_buckets=self._lag.buckets(),
-            lag_max_ns=self._lag.max_ns,
+            unsent=sum(publisher.unsent + publisher.still_due() for publisher in self._all) + account.given_up,
+            lag_buckets=account.lag.buckets(),
+            lag_max_ns=account.lag.max_ns,
             acknowledgements=dict(zip(_SEEN, self._seen.tolist(), strict=True)),
-            waited=self._waited,
+            waited=account.waited,
             resent=sum(publisher.resent for publisher in self._all),
             refused_connects=self._openings.refused if self._openings is not None else 0,
             written_off=self._window.written_off if self._window else 0,
@@ -294,6 +301,7 @@ class Publishing:
             self._connections.lost(fd, str(problem))
             publisher.stream.close()
         else:
+            self._account.blocked += publisher.is_blocked
             self._connections.want_write(fd, publisher.is_blocked)
             self._enter(fd)
             if fd in self._leaving and not publisher.in_flight and not publisher.is_blocked:
@@ -372,23 +380,19 @@ class Publishing:
             if not self._order.end_ns or not is_over or has_more:
                 return
             self._is_sent = True
-            self._cpu_ns += time.process_time_ns()
-            self._wall_ns += now
-            self._say(Sent(tuple((each.client.number, each.following) for each in self._all)))
+            self._account.end(now)
+            counts = tuple((each.client.number, each.following) for each in self._all)
+            self._say(Sent(counts, self._order.number))
         if not self._is_settled and not any(each.in_flight for each in self._living()):
             self._is_settled = True
-            self._say(Settled(sum(each.following - each.in_flight for each in self._all)))
+            self._say(Settled(sum(each.following - each.in_flight for each in self._all), self._order.number))
 
     def _living(self) -> Iterator[Publisher]:
         """The publishers that have a connection or will have one again."""
         yield from self._open.values()
         yield from self._away.values()
 
-    def _record(self, publisher: Publisher, *, everything: bool = False) -> None:
-        done = publisher.record(everything=everything)
-        if done is None:
-            return
-        intended, released, sent = done
-        is_measured = (intended >= self._order.measure_ns) & (intended < self._order.end_ns) & (sent > 0)
-        self._lag.add((sent - released)[is_measured])
-        self._waited += int(np.count_nonzero((released > intended) & is_measured))
+    def _record(self, publisher: Publisher, *, everything: bool = False, least: int | None = None) -> None:
+        done = publisher.record(everything=everything, least=least)
+        if done is not None:
+            self._account.take(done)

@@ -6,7 +6,19 @@ from typing import Protocol
 
 from brokerlab.load.pings import Pings
 from brokerlab.load.sessionlog import SessionLog
-from brokerlab.load.spec import Client, Connect, Connected, Drain, Go, Sent, Settled, Stopped, Subscribe, Subscribed
+from brokerlab.load.spec import (
+    Client,
+    Connect,
+    Connected,
+    Drain,
+    Go,
+    Sent,
+    Settled,
+    Stock,
+    Stopped,
+    Subscribe,
+    Subscribed,
+)
 from brokerlab.load.stream import Stream
 
 Report = Connected | Subscribed | Sent | Settled
@@ -32,6 +44,10 @@ class Role(Protocol):
     def go(self, order: Go, /) -> None: ...
 
     def drain(self, order: Drain, /) -> None: ...
+
+    def halt(self) -> None: ...
+
+    def stock(self) -> Stock: ...
 
     def tick(self, now: int) -> int | None:
         """Does what is due; when it wants to be called again at the latest."""

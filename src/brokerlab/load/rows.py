@@ -5,6 +5,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from brokerlab.load.identity import UNKNOWN_NS
+from brokerlab.load.tally import Tally
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES, PUBLICATIONS
 
@@ -73,6 +74,7 @@ class DeliveryRows:
         """`carries_time`: whether every message holds its intended time."""
         self._writer, self._carries_time = writer, carries_time
         self.total = 0
+        self.tally: Tally | None = None  # is shown the rows on their way
         self._fresh()
 
     def _fresh(self) -> None:
@@ -106,6 +108,8 @@ class DeliveryRows:
         first = wire[:, 4]
         received, intended = self._received_ns[: self.used], np.ascontiguousarray(wire[:, 2])
         # A message cannot have arrived before it was due, so its latency bounds its resolution too.
+        if self.tally:
+            self.tally.add(intended, received)
         resolution = self._resolution_ns[: self.used]
         is_unknown = None if self._carries_time else intended == UNKNOWN_NS
         latency = received - (intended if is_unknown is None else np.where(is_unknown, received, intended))

@@ -149,6 +149,7 @@ _BY_ARRIVALS: dict[Arrivals, Callable[[Schedule, Span], Iterator[Longs]]] = {
     Arrivals.WINDOW: none_ns,
     Arrivals.SATURATE: none_ns,
     Arrivals.REPLAY: none_ns,  # the file decides: load/replay.py
+    Arrivals.SEARCH: none_ns,  # its trials are constant
 }
 
 

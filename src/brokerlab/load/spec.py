@@ -9,7 +9,11 @@ The lab speaks to it in words, over a pipe:
     Go(start, measure, end)                              absolute times; publishers keep to their schedule
                          <-  Sent, then Settled          publishers: all handed over; all acknowledged
     Drain(expected, ...) ->  Settled                     subscribers: all here and quiet, or out of time
+    Halt                                                 publishers give up what is due and not built, then say Sent
+    TakeStock            ->  Stock                       what was seen since the last Go
     Stop                 ->  Stopped                     disconnected, files closed
+
+Go may come again, when all is settled: each is a schedule of its own, and sequence numbers go on.
 """
 
 from dataclasses import dataclass, field
@@ -89,22 +93,60 @@ class Go:
     start_ns: int
     measure_ns: int
     end_ns: int
+    number: int = 0  # of the order; Sent and Settled carry it, so that a late word is not taken for another's
+    rate_per_s: float | None = None  # of each publisher, in a search; None: the workload's schedule
 
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    expected: int  # deliveries at this worker
+    expected: int  # deliveries at this worker since the last Go
     deadline_ns: int
+    quiet_ns: int = 0  # after so long without an arrival nothing more is waited for; 0: until the deadline
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class TakeStock:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """What a worker saw since the last Go; counts of messages are of those intended in its measure phase."""
+
+    cpu_ns: int
+    wall_ns: int
+    closed_by_broker: tuple[str, ...] = ()
+    # publishers
+    given_up: int = 0  # due, but not built when they were told to halt
+    unacknowledged: int = 0  # still in flight
+    blocked: int = 0  # how often a socket did not take all that was handed to it
+    lag_buckets: tuple[tuple[int, int], ...] = ()  # sent less due, or less the room in flight
+    lag_max_ns: int = 0
+    # subscribers
+    receive_lag_buckets: tuple[tuple[int, int], ...] = ()
+    receive_lag_max_ns: int = 0
+    arrivals: int = 0
+    latency_buckets: tuple[tuple[int, int], ...] = ()  # since the intended time
+    latency_min_ns: int = 0
+    latency_max_ns: int = 0
+    under_way: tuple[float, float] = (0.0, 0.0)  # messages, mean of the second and of the last quarter
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    publications: tuple[tuple[int, int], ...]  # (publisher, how many)
+    publications: tuple[tuple[int, int], ...]  # (publisher, how many, of all orders together)
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
     messages: int  # acknowledged (publishers) or received (subscribers)
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +159,7 @@ class Stopped:
     """What a worker says of itself at the end."""
 
     messages: int  # published or received
-    cpu_ns: int  # of the process, from Go to the end of the schedule
+    cpu_ns: int  # of the process, from the last Go to the end of the schedule
     wall_ns: int
     closed_by_broker: tuple[str, ...] = ()  # "client: reason"
     unsent: int = 0  # due, but not handed to the kernel when the run ended

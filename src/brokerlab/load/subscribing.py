@@ -9,6 +9,7 @@ from collections.abc import MutableSequence
 import numpy as np
 from numpy.typing import NDArray
 
+from brokerlab.errors import UserError
 from brokerlab.load import connection, wire
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session
@@ -32,12 +33,14 @@ from brokerlab.load.spec import (
     Go,
     Progress,
     Settled,
+    Stock,
     Stopped,
     Subscribe,
     WorkerSpec,
 )
 from brokerlab.load.stream import Stream
 from brokerlab.load.subscriptions import Subscriptions, is_suback
+from brokerlab.load.tally import Tally
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES
@@ -91,7 +94,8 @@ class Subscribing:
         self._lives = Lives(spec)
         self._away: dict[int, Subscriber] = {}  # by number: those that come back
         self._drain: Drain | None = None
-        self._last_ns = 0
+        self._last_ns = self._drain_ns = 0  # of the last arrival, and of the last order to drain
+        self._before = 0  # arrivals before the last order to go
         self._is_settled = False
         self._level = LEVELS[spec.workload.protocol]
         self._retransmissions = 0
@@ -146,7 +150,13 @@ class Subscribing:
             self._answer(fd, subscriber)
 
     def go(self, order: Go) -> None:
-        self._order = order
+        self._rows.flush()  # what came before is none of this order's
+        self._order, self._lag = order, Lag()
+        self._drain, self._is_settled, self._before = None, False, self._rows.total
+        if order.rate_per_s is not None:
+            if self._resolver is not None:
+                raise UserError("a search needs messages that carry their intended time: give the payload 16 B or more")
+            self._rows.tally = Tally(order.measure_ns, order.end_ns)
         self._lives.begin(order, self._spec.clients)
         if self._openings is not None:
             self._openings.go()
@@ -155,7 +165,27 @@ class Subscribing:
     def drain(self, order: Drain) -> None:
         self._cpu_ns += time.process_time_ns()
         self._wall_ns += now_ns()
-        self._drain = order
+        self._drain, self._drain_ns = order, now_ns()
+
+    def halt(self) -> None:
+        """Nothing to give up: a subscriber takes what comes."""
+
+    def stock(self) -> Stock:
+        self._rows.flush()
+        tally = self._rows.tally or Tally(0, 0)
+        is_over = self._drain is not None
+        return Stock(
+            cpu_ns=self._cpu_ns + (0 if is_over else time.process_time_ns()),
+            wall_ns=self._wall_ns + (0 if is_over else now_ns()),
+            closed_by_broker=tuple(self._connections.closed_by_broker),
+            receive_lag_buckets=self._lag.buckets(),
+            receive_lag_max_ns=self._lag.max_ns,
+            arrivals=tally.arrivals,
+            latency_buckets=tally.buckets(),
+            latency_min_ns=tally.min_ns,
+            latency_max_ns=tally.max_ns,
+            under_way=tally.under_way,
+        )
 
     def close(self) -> Stopped:
         self._rows.flush()
@@ -191,12 +221,18 @@ class Subscribing:
         if self._subscriptions:
             wakes.append(self._subscriptions.tick(now))
         if self._drain and not self._is_settled:
-            is_complete = self._rows.total >= self._drain.expected and now - self._last_ns > _QUIET_NS
-            if is_complete or now >= self._drain.deadline_ns:
-                self._is_settled = True
-                self._say(Settled(self._rows.total))
+            self._settle(now, self._drain)
             wakes.append(now + _CHECK_NS)
         return min((wake_ns for wake_ns in wakes if wake_ns is not None), default=None)
+
+    def _settle(self, now: int, drain: Drain) -> None:
+        """Says so when everything is here and quiet, or nothing more is to be waited for."""
+        arrived = self._rows.total - self._before
+        is_complete = arrived >= drain.expected and now - self._last_ns > _QUIET_NS
+        is_quiet = 0 < drain.quiet_ns < now - max(self._last_ns, self._drain_ns)
+        if is_complete or is_quiet or now >= drain.deadline_ns:
+            self._is_settled = True
+            self._say(Settled(arrived, self._order.number))
 
     def _end_lives(self, now: int) -> None:
         """A storm: all connections end at once, without a word, and are asked for again."""

@@ -8,8 +8,9 @@ docs/design/0004 has the figures.
 
 from collections.abc import MutableSequence
 
-from brokerlab.load.spec import Progress
-from brokerlab.load.widening import Widening
+from brokerlab.load.spec import Progress, WorkerSpec
+from brokerlab.load.widening import FIRST, FIRST_EXACTLY_ONCE, MOST, MOST_EXACTLY_ONCE, Widening
+from brokerlab.study.values import Qos
 
 # A lost message that no later one overtakes would keep its place in the window for ever. After this long without
 # a single delivery the window stops waiting for what is outstanding, and says how much that was.
@@ -56,3 +57,13 @@ class Window:
     def _outstanding(self, passed: int) -> int:
         published = sum(self._counts[place] for place in self._progress.published)
         return published - int(passed / self._fan_out) - self.written_off
+
+
+def window_of(spec: WorkerSpec, counts: MutableSequence[int], progress: Progress) -> Window:
+    """The window that the workload asks for, or one that finds its size."""
+    asked = spec.workload.schedule.window
+    first, most = (FIRST, MOST)
+    if spec.workload.qos == Qos.EXACTLY_ONCE:
+        first, most = FIRST_EXACTLY_ONCE, MOST_EXACTLY_ONCE
+    size = Widening(first, most=most, fan_out=spec.fan_out) if isinstance(asked, str) else asked
+    return Window(size, fan_out=spec.fan_out, counts=counts, progress=progress)

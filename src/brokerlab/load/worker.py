@@ -24,7 +24,19 @@ from brokerlab.load.openfiles import raise_open_files
 from brokerlab.load.publishing import Publishing
 from brokerlab.load.role import Connections, Role
 from brokerlab.load.sessionlog import SessionLog
-from brokerlab.load.spec import Connect, Drain, Failed, Go, Progress, Stop, Stopped, Subscribe, WorkerSpec
+from brokerlab.load.spec import (
+    Connect,
+    Drain,
+    Failed,
+    Go,
+    Halt,
+    Progress,
+    Stop,
+    Stopped,
+    Subscribe,
+    TakeStock,
+    WorkerSpec,
+)
 from brokerlab.load.subscribing import Subscribing
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
@@ -113,6 +125,10 @@ def _obey(role: Role, pipe: Connection) -> bool:
             role.go(order)
         case Drain() as order:
             role.drain(order)
+        case Halt():
+            role.halt()
+        case TakeStock():
+            pipe.send(role.stock())
         case Stop():
             return False
     return True

@@ -38,6 +38,7 @@ FLOW = schema(
     arrivals=LONG,
     delivered=LONG,  # first arrivals
     acknowledged_delivered=LONG,  # of those, publications that the broker acknowledged
+    late=LONG,  # first arrivals later than the study's limit after the intended time
     duplicated=LONG,  # arrivals beyond the first
     duplicated_flagged=LONG,  # of those, with DUP set
     reordered=LONG,  # first arrivals below the highest seq that came before
@@ -124,6 +125,22 @@ TICK = schema(
     buckets=T.ArrayType(schema(bucket=INT, low_ns=LONG, high_ns=LONG, n=LONG)),
 )
 
+# One row per trial of a search: publications intended in it, and the deliveries that should come of them.
+TRIAL_SENT = schema(phase=TEXT, published=LONG, expected=LONG, acknowledged_expected=LONG, last_sent_ns=LONG)
+
+# One row per trial of a search and delivery worker, of first arrivals that were intended in the trial.
+TRIAL_ARRIVED = schema(
+    phase=TEXT,
+    delivered=LONG,
+    acknowledged_delivered=LONG,
+    last_received_ns=LONG,
+    min_ns=LONG,
+    max_ns=LONG,
+    under_way_second=REAL,  # this and the next: stats/backlog.py
+    under_way_last=REAL,
+    buckets=T.ArrayType(schema(bucket=INT, low_ns=LONG, high_ns=LONG, n=LONG)),
+)
+
 # One row per raw file that cannot be read.
 PROBLEM = schema(reason=TEXT)
 
@@ -141,5 +158,7 @@ FAMILIES = {
     "session": SESSION,
     "second": SECOND,
     "tick": TICK,
+    "trial_sent": TRIAL_SENT,
+    "trial_arrived": TRIAL_ARRIVED,
     "problem": PROBLEM,
 }

@@ -22,6 +22,7 @@ from brokerlab.pipeline.schemas import CELL_PLACES, MANIFESTS, PARTIALS, RUN_PLA
 from brokerlab.pipeline.sources import read_back, read_partials, write
 from brokerlab.pipeline.tables import TABLE_NAMES, read_table
 from brokerlab.pipeline.transforms import family
+from brokerlab.pipeline.transforms.capacity import capacity_table
 from brokerlab.pipeline.transforms.cells import METRICS, cells_table, run_values
 from brokerlab.pipeline.transforms.delivery import delivery_table
 from brokerlab.pipeline.transforms.jitter import jitter_table
@@ -95,10 +96,11 @@ class _Tables:
         self._save("timeline", timeline_table(partials, runs=readable))
         jitter = self._save("jitter", jitter_table(partials, runs=readable))
         self._save("sessions", sessions_table(partials, runs=readable))
+        self._save("capacity", capacity_table(partials, runs=readable))
         resources = self._save("resources", resources_table(partials, runs=readable, throughput=throughput))
         self._save("counters", counters_table(partials, runs=readable))
         values = run_values(
-            latency=latency, delivery=delivery, throughput=throughput, jitter=jitter, resources=resources
+            latency=latency, delivery=delivery, throughput=throughput, jitter=jitter, resources=resources, runs=runs
         )
         factors = self._t_factors(confidence_percent)
         cells = cells_table(values, runs=runs, t_factors=factors, confidence_percent=confidence_percent)
@@ -137,6 +139,7 @@ def _row_order(name: str) -> list[Column | str]:
         "timeline": ["second"],
         "jitter": ["subscriber", "publisher"],
         "sessions": [place_among("event", _EVENTS), "event"],
+        "capacity": ["trial"],
         "resources": ["node", place_among("phase", _PHASES), "phase"],
         "counters": ["node", "name"],
         "cells": [place_among("metric", list(METRICS))],

@@ -15,8 +15,10 @@ from brokerlab.errors import UserError
 from brokerlab.pipeline.schemas import CELL_PLACES, MANIFESTS, PIPELINE_VERSION, RUN_PLACES, arrow_schema
 from brokerlab.record.directory import RunDirectory, StudyDirectory
 from brokerlab.record.manifest import Json
+from brokerlab.study.values import Analysis
 
 _VERDICTS = ("valid", "invalid", "collapsed")
+_PASSED = {"passed": True, "failed": False}  # another outcome says nothing about the broker
 # Arrivals whose one rate holds for the whole schedule.
 _STEADY = ("constant", "poisson", "jitter", "burst")
 
@@ -49,7 +51,14 @@ class RunFacts:
     subscriptions: tuple[Subscription, ...]
     phases: tuple[Phase, ...]
     payload_classes: tuple[int, ...]  # sizes that are told apart; none where all messages have one
+    late_ns: int  # a first arrival this much after its intended time is late
     row: Mapping[str, Any]  # the columns of MANIFESTS
+
+    @property
+    def trials(self) -> tuple[Phase, ...]:
+        """Of a search: its trials, and the measure phase, which is one more."""
+        names = {trial["phase"] for trial in self.row["trials"]}
+        return tuple(phase for phase in self.phases if phase.name in names)
 
     @property
     def measure(self) -> Phase | None:
@@ -84,6 +93,7 @@ def read_facts(directory: RunDirectory) -> RunFacts:
             subscriptions=_subscriptions(manifest),
             phases=phases,
             payload_classes=_payload_classes(manifest.get("workload", {})),
+            late_ns=round(manifest.get("ledger", {}).get("late_s", Analysis().late_s) * 1e9),
             row=_row(manifest, directory, phases),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
@@ -178,6 +188,7 @@ def _row(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -> 
         "phases": [(phase.name, phase.seconds) for phase in phases],
         **_load_columns(workload, meter),
         "identity": manifest.get("identity", {}).get("form", "full"),  # the only form before there were others
+        **_capacity_columns(manifest, workload),
         "schedule_lag_p99_ms": meter.get("schedule_lag_ms", {}).get("p99"),
         "generator_cpu_percent": _busiest_percent(meter),
         "kernel": machine.get("kernel"),
@@ -189,6 +200,9 @@ def _row(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -> 
         "measure_start_ns": measure.start_ns if measure else None,
         "measure_end_ns": measure.end_ns if measure else None,
         "proof_publications": manifest.get("proof", {}).get("publications", 0),
+        "is_scalable": broker.get("is_scalable"),
+        "system_cpu_percent": manifest.get("surroundings", {}).get("system_cpu_percent"),
+        "trials": _trials(manifest, phases),
         "counters": _counter_claims(broker),
     }
 
@@ -215,6 +229,36 @@ def _payload_classes(workload: Json) -> tuple[int, ...]:
     payload = workload.get("payload") or {}
     sizes = [int(size) for size, _ in payload.get("mix") or ()] or [int(size) for size in payload.get("each") or ()]
     return tuple(dict.fromkeys(sizes))
+
+
+def _capacity_columns(manifest: Json, workload: Json) -> dict[str, Any]:
+    """What a search found, of all publishers together."""
+    search = manifest.get("search", {})
+    found, publishers = search.get("found", {}), workload.get("publishers") or 1
+    rate, high = found.get("rate_per_s"), found.get("high_per_s")
+    return {
+        "capacity_per_s": None if rate is None else publishers * rate,
+        "capacity_high_per_s": None if high is None else publishers * high,
+        "p99_limit_ms": search.get("p99_limit_ms"),
+    }
+
+
+def _trials(manifest: Json, phases: tuple[Phase, ...]) -> list[Json]:
+    """The trials of a search whose phase was noted, in their order."""
+    times = {phase.name: phase for phase in phases}
+    made = [trial for trial in manifest.get("search", {}).get("trials", []) if trial["phase"] in times]
+    return [
+        {
+            "trial": number,
+            "phase": trial["phase"],
+            "rate_per_s": trial["rate_per_s"],
+            "start_ns": times[trial["phase"]].start_ns,
+            "end_ns": times[trial["phase"]].end_ns,
+            "passed": _PASSED.get(trial["outcome"]),
+            "why_not": list(trial["why"]),
+        }
+        for number, trial in enumerate(made, start=1)
+    ]
 
 
 def _window(asked: object, meter: Json) -> int | None:

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from brokerlab.pipeline.families import BOOL, FAMILIES, INT, LONG, REAL, REAL_BY_TEXT, TEXT, TEXT_BY_TEXT, TEXTS
 from brokerlab.pipeline.families import schema as _schema
 
-PIPELINE_VERSION = 2  # raised by every change that can move numbers
+PIPELINE_VERSION = 3  # raised by every change that can move numbers
 
 
 def arrow_schema(schema: T.StructType) -> pa.Schema:
@@ -26,6 +26,17 @@ COUNTER_CLAIM = _schema(
     equals=TEXT,  # which of our counts the broker's must equal: "publications" or "payload_bytes"
     qos=T.ArrayType(INT),  # the QoS levels that the broker includes
     note=TEXT,
+)
+
+# A trial of a search, as it was decided when it was made.
+TRIAL = _schema(
+    trial=INT,
+    phase=TEXT,
+    rate_per_s=REAL,
+    start_ns=LONG,
+    end_ns=LONG,
+    passed=BOOL,  # null: a guard of the generator was broken, so it says nothing about the broker
+    why_not=TEXTS,
 )
 
 # One row per run directory whose manifest can be read.
@@ -50,6 +61,9 @@ _ABOUT_A_RUN = {
     "arrivals": TEXT,
     "rate_per_s": REAL,  # per publisher; null where no one rate holds: ramp, step, contact, closed loops
     "window": INT,  # outstanding messages; null when the rate is given
+    "capacity_per_s": REAL,  # of a search: the largest rate of all publishers that passed twice; null: none did
+    "capacity_high_per_s": REAL,  # the smallest that failed twice: the capacity lies between; null: none did
+    "p99_limit_ms": REAL,  # of latency, in a trial that passes
     "schedule_lag_p99_ms": REAL,
     "generator_cpu_percent": REAL,  # of the busiest worker
     "kernel": TEXT,
@@ -65,6 +79,9 @@ MANIFESTS = _schema(
     measure_start_ns=LONG,  # null: the run did not get that far
     measure_end_ns=LONG,
     proof_publications=LONG,
+    is_scalable=BOOL,  # the broker uses several cores; null: not known
+    system_cpu_percent=REAL,  # of all cores of the machine, measure phase
+    trials=T.ArrayType(TRIAL),
     counters=T.ArrayType(COUNTER_CLAIM),
 )
 
@@ -98,6 +115,7 @@ DELIVERY = _schema(
     never_acknowledged=LONG,
     expected=LONG,
     delivered=LONG,
+    late=LONG,  # of those: more than analysis.late after the intended time
     lost=LONG,
     acknowledged_lost=LONG,
     duplicated=LONG,  # this and the next two: null with identity by order
@@ -198,6 +216,28 @@ SESSIONS = _schema(
     per_s=REAL,  # over the phases in which the event happened
 )
 
+CAPACITY = _schema(
+    run_id=TEXT,
+    cell=TEXT,
+    trial=INT,  # from 1; the last one is the measure phase, at the rate that was found
+    phase=TEXT,
+    rate_per_s=REAL,  # asked of each publisher
+    asked_per_s=REAL,  # of all publishers
+    seconds=REAL,
+    published=LONG,
+    expected=LONG,
+    delivered=LONG,
+    published_per_s=REAL,
+    delivered_per_s=REAL,
+    latency_p50_ms=REAL,  # since the intended time
+    latency_p99_ms=REAL,
+    lost=LONG,
+    acknowledged_lost=LONG,  # null at QoS 0
+    backlog_growth_percent=REAL,  # stats/backlog.py
+    passed=BOOL,  # this and the next: as decided when it was made; null: the generator was the limit
+    why_not=TEXTS,
+)
+
 RESOURCES = _schema(
     run_id=TEXT,
     cell=TEXT,
@@ -254,6 +294,7 @@ TABLES = {
     "timeline": TIMELINE,
     "jitter": JITTER,
     "sessions": SESSIONS,
+    "capacity": CAPACITY,
     "resources": RESOURCES,
     "counters": COUNTERS,
     "cells": CELLS,
@@ -269,6 +310,7 @@ GRAIN = {
     "timeline": ("run_id", "second"),
     "jitter": ("run_id", "subscriber", "publisher"),
     "sessions": ("run_id", "event"),
+    "capacity": ("run_id", "trial"),
     "resources": ("run_id", "node", "phase"),
     "counters": ("run_id", "node", "name"),
     "cells": ("cell", "metric"),

@@ -25,6 +25,7 @@ TABLE_NAMES = (
     "timeline",
     "jitter",
     "sessions",
+    "capacity",
     "resources",
     "counters",
     "cells",

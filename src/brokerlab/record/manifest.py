@@ -6,6 +6,7 @@ Sections, in the order in which they are written:
     run         id, study, cell, repetition, order, seed, levels
     workload    the resolved workload of the cell
     guards      the limits beyond which the run is invalid
+    ledger      {"late_s": a first arrival later than this after its intended time counts as late}
     machine     cores, memory, kernel, Python, host's load before the run
     versions    brokerlab and the libraries that touch the numbers
     calibration {"value": the meter against the null broker (brokerlab calibrate) or null, "reason": why null}
@@ -13,7 +14,8 @@ Sections, in the order in which they are written:
     clock       name of the clock, and one reading of it beside the wall clock
     proof       what readiness was proved with: {"publications": n, "seconds": s}
     clients     publishers [{publisher, topic}], subscribers [{subscriber, filter, granted_qos}]
-    phases      [{name, start_ns, end_ns}]
+    phases      [{name, start_ns, end_ns}]; trials of a search have their rate_per_s too
+    search      of a search: its trials with what was seen and decided, and the rate that was found with its interval
     meter       what the generator says of itself: workers, schedule and receive lag, window, cores
     surroundings  what the machine did: swap, CPU steal, clock step, socket backlog
     verdict     {"value": valid | invalid | collapsed, "reasons": [...]}; always last

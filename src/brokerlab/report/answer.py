@@ -176,7 +176,8 @@ def _contract_warnings(cell: CellResult, results: Results) -> list[str]:
     lost = cell.estimates.get("delivery.failure_percent")
     if lost is not None and lost.mean > 0:
         warnings.append(f"lost {significant(lost.mean)} % of its messages, which have no latency")
-    return warnings
+    is_search = any(run["arrivals"] == "search" for run in cell.runs)
+    return [f"{warning}, counting the trials beyond its capacity" for warning in warnings] if is_search else warnings
 
 
 def _run_notes(results: Results) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The two latency charts, as Vega-Lite specifications and as static SVG.
+"""The charts, as Vega-Lite specifications and as static SVG.
 
 The live chart and the static one come from one specification, so that they say the same.
 """
@@ -12,6 +12,7 @@ import vl_convert
 from brokerlab.record.manifest import Json
 from brokerlab.report.cells import Group
 from brokerlab.report.distribution import curves
+from brokerlab.report.load_chart import load_chart, load_points
 from brokerlab.report.look import DASHES, INK, colour, cycle, faceted, latency_axis
 from brokerlab.report.numbers import known
 from brokerlab.report.results import Results, Row
@@ -39,6 +40,10 @@ def figures(results: Results, compared: list[Group]) -> list[Figure]:
     if summaries:
         text = "Median and 99th percentile of latency with intervals, per broker."
         found.append(_figure("summary", _summary_chart(summaries, brokers), text))
+    trials = load_points(results, compared)
+    if trials:
+        text = "p99 of latency over the rate that was asked, one point per trial of a search, one curve per valid run."
+        found.append(_figure("load", load_chart(trials, brokers), text))
     return found
 
 

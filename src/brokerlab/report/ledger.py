@@ -18,6 +18,7 @@ _FAULTS = (
     ("Acked but lost", "acknowledged_lost"),
     ("Duplicates", "duplicated"),
     ("Reordered", "reordered"),
+    ("Late", "late"),
     ("Unexpected", "unexpected"),
 )
 _VERDICT_MARKS = {"kept": "good", "broken": "bad", "unknown": "warn"}
@@ -63,10 +64,11 @@ def _contract(row: Row) -> Entry:
 
 
 def _fault(row: Row, column: str) -> Entry:
-    if not known(row[column]):
-        return Entry(count(row[column]), mark="quiet")
+    found = row.get(column)  # tables of pipeline version 2 have no late ones
+    if not known(found):
+        return Entry(count(found), mark="quiet")
     below = f"{count(row['duplicated_flagged'])} with DUP" if column == "duplicated" else ""
-    return Entry(count(row[column]), below, "warn")
+    return Entry(count(found), below, "warn")
 
 
 def ledger_summary(results: Results) -> str:

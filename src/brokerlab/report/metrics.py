@@ -33,6 +33,7 @@ _KNOWN = (
     Metric("throughput.delivered_per_s", "delivery rate", larger_is_better=True),
     Metric("jitter.interarrival_sd", "spread of inter-arrival times"),
     Metric("jitter.rfc3550", "RFC 3550 jitter"),
+    Metric("capacity.rate_per_s", "capacity", larger_is_better=True),
     Metric("resources.broker_cpu_percent", "CPU use of the broker"),
     Metric("resources.broker_rss_max_mib", "memory of the broker"),
     Metric("resources.cpu_us_per_delivery", "CPU time per delivery"),

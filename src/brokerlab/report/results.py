@@ -46,6 +46,9 @@ class Results:
     left_out: tuple[str, ...]  # optional brokers that the plan found missing
     jitter: tuple[Row, ...] = ()  # this and the next: nothing in tables of pipeline version 1
     sessions: tuple[Row, ...] = ()
+    capacity: tuple[Row, ...] = ()  # nothing in tables before pipeline version 3
+    throughput: tuple[Row, ...] = ()
+    resources: tuple[Row, ...] = ()
 
     @property
     def valid_runs(self) -> frozenset[str]:
@@ -74,6 +77,9 @@ def read_results(results: StudyDirectory) -> Results:
         left_out=tuple(plan.get("left_out", [])),
         jitter=_rows_if_made(results, "jitter"),
         sessions=_rows_if_made(results, "sessions"),
+        capacity=_rows_if_made(results, "capacity"),
+        throughput=_rows_if_made(results, "throughput"),
+        resources=_rows_if_made(results, "resources"),
     )
 
 

@@ -1,6 +1,8 @@
 """Which keys of a schedule belong to which arrivals."""
 
-from brokerlab.study.values import Arrivals
+import math
+
+from brokerlab.study.values import Arrivals, Schedule
 
 KEYS: dict[Arrivals, tuple[str, ...]] = {
     Arrivals.CONSTANT: ("rate",),
@@ -13,6 +15,7 @@ KEYS: dict[Arrivals, tuple[str, ...]] = {
     Arrivals.WINDOW: ("inflight",),
     Arrivals.REPLAY: ("rate", "speed"),
     Arrivals.SATURATE: ("window",),
+    Arrivals.SEARCH: ("p99", "from", "to", "precision", "trial"),
 }
 
 # What has no default that would be right for anybody, with an example.
@@ -24,7 +27,22 @@ NEEDED = {
     "store": "24 h",
     "within": "60 s",
     "inflight": "1",
+    "p99": "10 ms",
+    "from": "100/s",
 }
+
+
+# Between two trials: the order to go, the drain and its quiet; measured.
+_BETWEEN_TRIALS_S = 0.7
+
+
+def search_s(schedule: Schedule) -> float:
+    """About how long a search lasts that finds its rate near the upper end, when no two trials disagree."""
+    doublings = math.ceil(math.log2(schedule.to_per_s / schedule.from_per_s)) + 1
+    halvings = math.ceil(math.log2(max(1.0, math.log(2) / math.log1p(schedule.precision_percent / 100))))
+    # The first failure is repeated, and so is every other halving, and the rate that is found.
+    trials = doublings + 1 + math.ceil(1.5 * halvings) + 1
+    return trials * (schedule.trial_s + _BETWEEN_TRIALS_S)
 
 
 def owners(key: str) -> tuple[Arrivals, ...]:

@@ -82,6 +82,14 @@ def read_rate_per_s(written: object) -> float:
     return rate_per_s
 
 
+def read_p99_ms(written: object) -> float:
+    """The latency that a search allows."""
+    p99_ms = quantity.read_milliseconds(written)
+    if p99_ms <= 0:
+        raise RuleError("must be above 0 ms")
+    return p99_ms
+
+
 def _whole(level: Level) -> int:
     return int(level)
 
@@ -115,6 +123,10 @@ def _with_window(workload: Workload, level: Level) -> Workload:
 
 def _with_inflight(workload: Workload, level: Level) -> Workload:
     return replace(workload, schedule=replace(workload.schedule, inflight=int(level)))
+
+
+def _with_p99(workload: Workload, level: Level) -> Workload:
+    return replace(workload, schedule=replace(workload.schedule, p99_ms=float(level)))
 
 
 _KINDS = (
@@ -172,6 +184,9 @@ _KINDS = (
     ),
     FactorKind("inflight", ("schedule", "inflight"), read_inflight, _whole, _with_inflight),
     *life.KINDS,
+    FactorKind(
+        "p99", ("schedule", "p99"), read_p99_ms, lambda level: quantity.milliseconds_text(float(level)), _with_p99
+    ),
 )
 
 FACTORS = {kind.name: kind for kind in _KINDS}

@@ -22,6 +22,7 @@ Clients = Annotated[int, PlainValidator(factors.read_clients)]
 Content = Annotated[v.Content, PlainValidator(factors.read_content)]
 PayloadBytes = Annotated[int, PlainValidator(factors.read_payload_bytes)]
 RatePerS = Annotated[float, PlainValidator(factors.read_rate_per_s)]
+LimitMs = Annotated[float, PlainValidator(factors.read_p99_ms)]
 Window = Annotated[int | str, PlainValidator(factors.read_window)]
 Speed = Annotated[float, PlainValidator(factors.read_speed)]
 Inflight = Annotated[int | None, PlainValidator(factors.read_inflight)]
@@ -99,6 +100,10 @@ class SchedulePart(Part):
     store: Annotated[float, PlainValidator(readers.read_store_s)] = _WORKLOAD.schedule.store_s
     within: NeededPhase = _WORKLOAD.schedule.within_s
     speed: Speed = _WORKLOAD.schedule.speed
+    p99: LimitMs = _WORKLOAD.schedule.p99_ms
+    from_: RatePerS = Field(default=_WORKLOAD.schedule.from_per_s, alias="from")
+    precision: Annotated[float, PlainValidator(readers.read_precision_percent)] = _WORKLOAD.schedule.precision_percent
+    trial: NeededPhase = _WORKLOAD.schedule.trial_s
     inflight: Inflight = _WORKLOAD.schedule.inflight
 
     def value(self) -> v.Schedule:
@@ -113,6 +118,10 @@ class SchedulePart(Part):
             store_s=self.store,
             within_s=self.within,
             speed=self.speed,
+            p99_ms=self.p99,
+            from_per_s=self.from_,
+            precision_percent=self.precision,
+            trial_s=self.trial,
             inflight=self.inflight,
         )
 
@@ -173,6 +182,7 @@ class VariablesPart(Part):
     keep_alive: list[Annotated[int, PlainValidator(life.read_keep_alive_s)]] = Field(default=[], min_length=1)
     idle: list[Annotated[int, PlainValidator(life.read_idle)]] = Field(default=[], min_length=1)
     addresses: list[Annotated[int, PlainValidator(life.read_address_count)]] = Field(default=[], min_length=1)
+    p99: list[LimitMs] = Field(default=[], min_length=1)
 
     def levels(self, factor: str) -> tuple[v.Level, ...]:
         return tuple(getattr(self, factor))
@@ -245,9 +255,10 @@ class GuardsPart(Part):
 class AnalysisPart(Part):
     confidence: Annotated[float, PlainValidator(readers.read_confidence_percent)] = _ANALYSIS.confidence_percent
     guards: GuardsPart = GuardsPart()
+    late: NeededPhase = _ANALYSIS.late_s
 
     def value(self) -> v.Analysis:
-        return v.Analysis(confidence_percent=self.confidence, guards=self.guards.value())
+        return v.Analysis(confidence_percent=self.confidence, guards=self.guards.value(), late_s=self.late)
 
 
 class PresentPart(Part):

@@ -1,6 +1,6 @@
 """The names that a study may use beside its own, and those that the design has and this version has not."""
 
-METRICS = ("latency", "delivery", "throughput", "timeline", "jitter", "sessions", "resources", "counters")
+METRICS = ("latency", "delivery", "throughput", "timeline", "jitter", "sessions", "capacity", "resources", "counters")
 METRICS_LATER = ("traffic", "network", "faults", "quality")
 
 # The metrics of the cells table, by which brokers can be ranked.
@@ -17,12 +17,13 @@ RANKS = (
     "throughput.delivered_per_s",
     "jitter.interarrival_sd",
     "jitter.rfc3550",
+    "capacity.rate_per_s",
     "resources.broker_cpu_percent",
     "resources.broker_rss_max_mib",
     "resources.cpu_us_per_delivery",
 )
 
-ARRIVALS_LATER = ("search",)
+ARRIVALS_LATER: tuple[str, ...] = ()
 FACTORS_LATER = ("rtt", "loss", "locality", "deployment", "security", "environment", "topology", "arrivals")
 SHAPES = ("loopback",)
 SHAPES_LATER = ("mesh", "star", "chain", "tree")

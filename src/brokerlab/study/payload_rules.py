@@ -4,7 +4,7 @@ from typing import Any
 
 from brokerlab.study.document import Document, KeyPath
 from brokerlab.study.factors import read_content, read_payload_bytes
-from brokerlab.study.identity import publisher_bytes
+from brokerlab.study.identity import FULL_BYTES, publisher_bytes
 from brokerlab.study.problems import RuleError
 from brokerlab.study.template import read_template
 from brokerlab.study.values import Arrivals, Content, Topics, Workload
@@ -22,6 +22,7 @@ def check_payload(document: Document) -> None:
     _check_template(document, payload)
     _check_identity(document, payload)
     _check_replay(document, payload)
+    _check_search(document, payload)
 
 
 def _check_levels(document: Document, payload: dict[str, Any]) -> None:
@@ -78,6 +79,15 @@ def _check_identity(document: Document, payload: dict[str, Any]) -> None:
     for path, size in _sizes(document, payload):
         if size is not None and size < needed:
             document.add(path, f"takes {needed} B to tell the {most} publishers of one topic apart: {advice}")
+
+
+def _check_search(document: Document, payload: dict[str, Any]) -> None:
+    """A search decides by latencies while it goes on, so messages must carry their intended time."""
+    if document.get(*_WORKLOAD, "schedule", "arrivals") != Arrivals.SEARCH:
+        return
+    for path, size in _sizes(document, payload):
+        if size is not None and size < FULL_BYTES:
+            document.add(path, f"a search takes {FULL_BYTES} B, which hold the intended time of the message")
 
 
 def _most_publishers(document: Document) -> int:

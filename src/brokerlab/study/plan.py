@@ -14,11 +14,12 @@ from hashlib import blake2b
 from typing import Any
 
 from brokerlab.errors import UserError
+from brokerlab.study.arrivals import search_s
 from brokerlab.study.factors import FACTORS
 from brokerlab.study.replay import measure_s
 from brokerlab.study.seeds import derived_seed
 from brokerlab.study.selection import is_selected, read_selection
-from brokerlab.study.values import BrokerChoice, Level, Study, Workload
+from brokerlab.study.values import Arrivals, BrokerChoice, Level, Study, Workload
 from brokerlab.study.written import study_yaml
 
 PLAN_FORMAT = 1
@@ -173,7 +174,9 @@ def _refuse_missing(plan: Plan, missing: Mapping[str, str]) -> None:
 def _expected_s(runs: Sequence[PlannedRun], study: Study) -> float:
     phases = study.deploy.phases
     around_s = phases.warmup_s + _AROUND_RUN_S
-    return round(sum(around_s + measure_s(run.cell.workload, phases) for run in runs) + _ANALYSIS_S, 3)
+    searches = [run.cell.workload.schedule for run in runs if run.cell.workload.schedule.arrivals is Arrivals.SEARCH]
+    runs_s = sum(around_s + measure_s(run.cell.workload, phases) for run in runs) + sum(map(search_s, searches))
+    return round(runs_s + _ANALYSIS_S, 3)
 
 
 def _cell_json(cell: Cell) -> dict[str, Any]:

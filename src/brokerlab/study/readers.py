@@ -82,6 +82,13 @@ def read_jitter_percent(written: object) -> float:
     return jitter_percent
 
 
+def read_precision_percent(written: object) -> float:
+    precision_percent = quantity.read_percent(written)
+    if not 1 <= precision_percent <= 100:
+        raise RuleError("must be from 1 % to 100 % of the rate")
+    return precision_percent
+
+
 def read_store_s(written: object) -> float:
     store_s = quantity.read_seconds(written)
     if not 0 < store_s <= _LONGEST_STORE_S:

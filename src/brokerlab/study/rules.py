@@ -20,7 +20,7 @@ from brokerlab.study.nearest import listed
 from brokerlab.study.payload_rules import check_payload
 from brokerlab.study.problems import RuleError, check_name
 from brokerlab.study.readers import read_arrivals, read_needed_phase_s, read_store_s
-from brokerlab.study.values import Arrivals, Phases, Qos, Workload
+from brokerlab.study.values import Arrivals, Phases, Qos, Schedule, Workload
 
 _BROKERS: KeyPath = ("system", "brokers")
 _SCHEDULE: KeyPath = (*WORKLOAD, "schedule")
@@ -41,6 +41,7 @@ def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> No
     _check_rank(document)
     _check_topics(document)
     _check_load_is_measurable(document)
+    _check_search(document)
     _check_settings_have_effect(document)
 
 
@@ -153,6 +154,8 @@ def _check_rank(document: Document) -> None:
     needed = str(rank).partition(".")[0]
     if needed not in metrics:
         document.add(("goals", "rank_by"), f"ranks by {needed}, which `metrics` leaves out")
+    if needed == "capacity" and _arrivals(document) not in (None, Arrivals.SEARCH):
+        document.add(("goals", "rank_by"), f"needs {Arrivals.SEARCH} arrivals: no other finds a capacity")
 
 
 def _check_topics(document: Document) -> None:
@@ -206,6 +209,20 @@ def _check_contact(document: Document, measure_s: float) -> None:
             continue
         if round(rate_per_s * store_s) < 1:
             document.add(path, f"no message is collected in {quantity.seconds_text(store_s)}; raise one of them")
+
+
+def _check_search(document: Document) -> None:
+    """A search needs a range, and at least one message in the shortest of its trials."""
+    if _arrivals(document) is not Arrivals.SEARCH:
+        return
+    low, high = (read_or_none(read_rate_per_s, document.get(*_SCHEDULE, key)) for key in ("from", "to"))
+    if low is not None and high is not None and high <= low:
+        document.add((*_SCHEDULE, "to"), f"must be above from, which is {quantity.per_s_text(low)}")
+    written_s = document.get(*_SCHEDULE, "trial")
+    trial_s = Schedule().trial_s if written_s is None else read_or_none(read_needed_phase_s, written_s)
+    if low is not None and trial_s is not None and low * trial_s < 1:
+        span = quantity.seconds_text(trial_s)
+        document.add((*_SCHEDULE, "from"), f"no message is due in a trial of {span}; raise one of them")
 
 
 def _check_settings_have_effect(document: Document) -> None:

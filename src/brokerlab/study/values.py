@@ -37,6 +37,7 @@ class Arrivals(StrEnum):
     WINDOW = "window"  # closed loop: a publisher has a fixed number of messages in flight; 1 is one in flight
     REPLAY = "replay"  # open loop: a file once, at its own times or at a rate; it begins with the measure phase
     SATURATE = "saturate"  # closed loop: a window of outstanding messages is kept full
+    SEARCH = "search"  # trials at constant rates, to find the largest that the broker carries
 
 
 class Content(StrEnum):
@@ -172,15 +173,19 @@ class Schedule:
     """When each publisher sends."""
 
     arrivals: Arrivals = Arrivals.CONSTANT
-    rate_per_s: float = 100.0  # per publisher; not used by step, window and saturate
+    rate_per_s: float = 100.0  # per publisher; not used by step, window, saturate and search
     window: int | str = AUTO  # messages published but not yet delivered, of all publishers, or AUTO; used by saturate
     jitter_percent: float = 0.0  # of the interval, to both sides; used by jitter
     burst: int = 1  # messages at once; used by burst
-    to_per_s: float = 0.0  # the rate at the end; used by ramp
+    to_per_s: float = 0.0  # the rate at the end; used by ramp, and the highest that is tried by search
     rates_per_s: tuple[float, ...] = ()  # used by step
     store_s: float = 0.0  # how long messages were collected; used by contact
     within_s: float = 0.0  # how long the contact lasts; used by contact
     speed: float = 1.0  # of a file's own times; used by replay
+    p99_ms: float = 0.0  # of latency, at most, in a trial that passes; this and the next three: used by search
+    from_per_s: float = 0.0  # the lowest rate that is tried
+    precision_percent: float = 5.0  # of the rate: how wide the interval of the result may be
+    trial_s: float = 3.0
     inflight: int | None = None  # unacknowledged messages of a publisher at QoS 1 and 2; None is what MQTT allows
 
 
@@ -304,6 +309,7 @@ class Guards:
 class Analysis:
     confidence_percent: float = 95.0
     guards: Guards = Guards()
+    late_s: float = 1.0  # a first arrival later than this after its intended time is late
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,10 @@ def _schedule(schedule: Schedule, *, own_times: bool) -> dict[str, Any]:
         "store": quantity.seconds_text(schedule.store_s),
         "within": quantity.seconds_text(schedule.within_s),
         "speed": schedule.speed,
+        "p99": quantity.milliseconds_text(schedule.p99_ms),
+        "from": quantity.per_s_text(schedule.from_per_s),
+        "precision": quantity.percent_text(schedule.precision_percent),
+        "trial": quantity.seconds_text(schedule.trial_s),
     }
     unused = {"inflight"} | ({"rate" if own_times else "speed"} if schedule.arrivals is Arrivals.REPLAY else set())
     keys = [key for key in KEYS[schedule.arrivals] if key not in unused]
@@ -168,7 +172,11 @@ def _analysis(analysis: Analysis) -> dict[str, Any]:
         "clock_step": quantity.milliseconds_text(analysis.guards.clock_step_ms),
         "socket_backlog": quantity.bytes_text(analysis.guards.socket_backlog_bytes),
     }
-    return {"confidence": quantity.percent_text(analysis.confidence_percent), "guards": _on_one_line(guards)}
+    return {
+        "confidence": quantity.percent_text(analysis.confidence_percent),
+        "late": quantity.seconds_text(analysis.late_s),
+        "guards": _on_one_line(guards),
+    }
 
 
 def _text(content: dict[str, Any]) -> str:

@@ -16,7 +16,14 @@ QUIET = Surroundings(
 
 
 def reading(at_ns, **facts):
-    zero = {"swap_used_bytes": 0, "steal_ticks": 0, "all_ticks": 0, "wall_less_mono_ns": 0, "backlog_bytes": 0}
+    zero = {
+        "swap_used_bytes": 0,
+        "steal_ticks": 0,
+        "idle_ticks": 0,
+        "all_ticks": 0,
+        "wall_less_mono_ns": 0,
+        "backlog_bytes": 0,
+    }
     return Reading(at_ns=at_ns, **(zero | facts))
 
 
@@ -65,12 +72,25 @@ def test_steal_and_backlog_count_in_the_measure_phase_and_the_rest_over_the_run(
     readings = [
         reading(0, swap_used_bytes=100, steal_ticks=50, all_ticks=1000, backlog_bytes=9000),
         reading(10, swap_used_bytes=400, steal_ticks=90, all_ticks=2000, backlog_bytes=100),
-        reading(20, swap_used_bytes=300, steal_ticks=100, all_ticks=2200, backlog_bytes=300, wall_less_mono_ns=-5 * MS),
+        reading(
+            20,
+            swap_used_bytes=300,
+            steal_ticks=100,
+            idle_ticks=50,
+            all_ticks=2200,
+            backlog_bytes=300,
+            wall_less_mono_ns=-5 * MS,
+        ),
         reading(30, swap_used_bytes=200, steal_ticks=900, all_ticks=3000),
     ]
 
     assert summarize(readings, measure_ns=10, end_ns=20) == Surroundings(
-        readings=4, swap_growth_bytes=300, steal_percent=5.0, clock_step_ms=5.0, socket_backlog_bytes=200.0
+        readings=4,
+        swap_growth_bytes=300,
+        steal_percent=5.0,
+        clock_step_ms=5.0,
+        socket_backlog_bytes=200.0,
+        system_cpu_percent=75.0,
     )
 
 

@@ -26,6 +26,22 @@ def with_schedule(text, schedule, *, variables="", measure="5 s"):
         ),
         ("{arrivals: saturate, window: auto}", Schedule(Arrivals.SATURATE, window="auto")),
         ("{arrivals: window, inflight: 1}", Schedule(Arrivals.WINDOW, inflight=1)),
+        (
+            "{arrivals: search, p99: 10 ms, from: 100/s, to: 100000/s}",
+            Schedule(Arrivals.SEARCH, p99_ms=10.0, from_per_s=100.0, to_per_s=100_000.0),
+        ),
+        (
+            "{arrivals: search, p99: 0.5 ms, from: 1/s, to: 2/s, precision: 2.5 %, trial: 1 min, inflight: 5}",
+            Schedule(
+                Arrivals.SEARCH,
+                p99_ms=0.5,
+                from_per_s=1.0,
+                to_per_s=2.0,
+                precision_percent=2.5,
+                trial_s=60.0,
+                inflight=5,
+            ),
+        ),
         ("{arrivals: poisson, rate: 5/s, inflight: 20}", Schedule(Arrivals.POISSON, 5.0, inflight=20)),
     ],
 )
@@ -66,7 +82,26 @@ def test_rate_is_a_factor_of_random_arrivals_too(read, small):
         ("{arrivals: saturate, window: aoto}", ['window: "aoto": unknown window, beside whole numbers; did you mean']),
         ("{inflight: auto}", ['inflight: "auto": must be a whole number, without a unit']),
         ("{inflight: 65536}", ['inflight: "65536": must be from 1 to 65535']),
-        ("{arrivals: search}", ['arrivals: "search": this kind of arrivals is not available yet; this version has ']),
+        (
+            "{arrivals: search, to: 9/s}",
+            [
+                'arrivals: "search": needs the key from beside it, such as from: 100/s',
+                'arrivals: "search": needs the key p99 beside it, such as p99: 10 ms',
+            ],
+        ),
+        (
+            "{arrivals: search, p99: 0 ms, from: 10/s, to: 5/s, precision: 0.5 %}",
+            [
+                'p99: "0 ms": must be above 0 ms',
+                'precision: "0.5 %": must be from 1 % to 100 % of the rate',
+                'to: "5/s": must be above from, which is 10/s',
+            ],
+        ),
+        (
+            "{arrivals: search, p99: 1 ms, from: 1/s, to: 5/s, trial: 200 ms}",
+            ['from: "1/s": no message is due in a trial of 0.2 s; raise one of them'],
+        ),
+        ("{rate: 5/s, trial: 1 s}", ["trial: belongs to search arrivals; these are constant"]),
     ],
 )
 def test_schedule_that_cannot_be_is_refused_with_its_line(problems, small, written, said):
@@ -97,3 +132,10 @@ def test_window_levels_may_hold_auto_beside_numbers(read, small):
 
     assert Factor("window", ("auto", 100)) in study.scenario.variables
     assert read(study_yaml(study)) == study
+
+
+def test_a_search_needs_messages_that_hold_their_time(problems, small):
+    written = "{arrivals: search, p99: 1 ms, from: 1/s, to: 9/s}\n    payload: 15 B"
+    (found,) = problems(with_schedule(small, written))
+
+    assert 'payload: "15 B": a search takes 16 B, which hold the intended time of the message' in str(found)

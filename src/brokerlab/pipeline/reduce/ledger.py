@@ -25,6 +25,7 @@ _COUNTS = (
     "arrivals",
     "delivered",
     "acknowledged_delivered",
+    "late",
     "duplicated",
     "duplicated_flagged",
     "reordered",
@@ -44,6 +45,7 @@ class FirstArrivals:
     resolution_ns: Longs
     payload_bytes: Longs
     is_measured: Bools  # of publications that were intended in the measure phase
+    is_acknowledged: Bools
 
     def measured(self) -> "FirstArrivals":
         """Those that latency is made of."""
@@ -56,7 +58,8 @@ class FirstArrivals:
 class Ledger:
     """Takes a worker's deliveries file by file, in order of arrival, and counts."""
 
-    def __init__(self, publications: Publications, expected: Expectation) -> None:
+    def __init__(self, publications: Publications, expected: Expectation, *, late_ns: int) -> None:
+        self._late_ns = late_ns
         self._publications, self._expected = publications, expected
         reach = np.where(expected.matches, publications.reach, 0).ravel()
         starts = np.cumsum(reach) - reach
@@ -119,6 +122,7 @@ class Ledger:
         self._count("arrivals", flow)
         self._count("delivered", flow[is_first])
         self._count("acknowledged_delivered", flow[is_first & publications.is_acknowledged[publication]])
+        self._count("late", flow[is_first & (received_ns - publications.intended_ns[publication] > self._late_ns)])
         self._count("duplicated", flow[~is_first])
         self._count("duplicated_flagged", flow[~is_first & is_dup])
         self._count("reordered", flow[is_late])
@@ -135,6 +139,7 @@ class Ledger:
             resolution_ns=resolution_ns[is_first],
             payload_bytes=publications.payload_bytes[first],
             is_measured=is_measured[is_first],
+            is_acknowledged=publications.is_acknowledged[first],
         )
 
     def _count(self, name: str, flow: Longs) -> None:

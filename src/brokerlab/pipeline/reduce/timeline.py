@@ -15,13 +15,14 @@ from brokerlab.stats.histogram import BUCKETS, NEGATIVE_BUCKET, bucket_bounds, b
 
 NS_PER_S = 1_000_000_000
 _SHOWN = ("warmup", "measure", "drain")
+_TRIAL = "trial-"
 
 
 class Timeline:
     """The seconds of one run, and durations of one kind tallied in them."""
 
     def __init__(self, phases: Sequence[Phase]) -> None:
-        self._phases = [phase for phase in phases if phase.name in _SHOWN]
+        self._phases = [phase for phase in phases if phase.name in _SHOWN or phase.name.startswith(_TRIAL)]
         self._start_ns = min((phase.start_ns for phase in self._phases), default=0)
         end_ns = max((phase.end_ns for phase in self._phases), default=0)
         self.seconds = -(-(end_ns - self._start_ns) // NS_PER_S)

@@ -24,6 +24,7 @@ from brokerlab.pipeline.reduce.raw import Bools, DamagedFileError, read_files
 from brokerlab.pipeline.reduce.rhythm import Rhythm
 from brokerlab.pipeline.reduce.sessions import read_sessions
 from brokerlab.pipeline.reduce.timeline import Timeline, counted_ticks
+from brokerlab.pipeline.reduce.trials import TrialArrivals, sent_rows
 from brokerlab.pipeline.reduce.usage import read_counters, read_samples, usage
 from brokerlab.pipeline.schemas import PARTIALS, arrow_schema
 
@@ -134,6 +135,7 @@ def _publications(work: Work) -> list[pa.RecordBatch]:
         partial(work.run, "expected", pairs),
         partial(work.run, "expected_flow", _expected_flow_columns(publications, expected)),
         *_sending_ticks(work.run, publications),
+        *_partial_of_rows(work.run, "trial_sent", list(sent_rows(work.run.trials, publications, expected))),
     ]
 
 
@@ -162,7 +164,8 @@ def _last_sent_ns(publications: Publications) -> list[int | None]:
 
 def _deliveries(work: Work) -> list[pa.RecordBatch]:
     publications, expected = _read_run(work.run)
-    ledger, latencies = Ledger(publications, expected), Latencies(work.run.payload_classes)
+    ledger = Ledger(publications, expected, late_ns=work.run.late_ns)
+    latencies, trials = Latencies(work.run.payload_classes), TrialArrivals(work.run.trials)
     timeline, rhythm = Timeline(work.run.phases), Rhythm()
     is_timed, untimed = _timed_flows(work, publications, expected), timeline.counts(np.empty(0, dtype=np.int64))
     for rows in _portions(work.deliveries):
@@ -171,6 +174,7 @@ def _deliveries(work: Work) -> list[pa.RecordBatch]:
             untimed += timeline.counts(first.received_ns[~is_timed[first.flow]])
             first = first.where(is_timed[first.flow])
         timeline.add(first.received_ns, first.received_ns - first.intended_ns)
+        trials.add(first)
         measured = first.measured()
         rhythm.add(measured)
         latencies.add(measured)
@@ -180,6 +184,7 @@ def _deliveries(work: Work) -> list[pa.RecordBatch]:
         partial(work.run, "unexpected", _unexpected_columns(ledger, expected)),
         *latency,
         *_partial_of_rows(work.run, "tick", [*timeline.ticks("latency"), *counted_ticks("latency", untimed)]),
+        *_partial_of_rows(work.run, "trial_arrived", list(trials.rows())),
         *_partial_of_rows(work.run, "rhythm", list(rhythm.rows(publications, expected))),
     ]
 
@@ -191,7 +196,7 @@ def _timed_flows(work: Work, publications: Publications, expected: Expectation) 
     """
     if work.run.row["identity"] != "order":
         return None
-    counted = Ledger(publications, expected)
+    counted = Ledger(publications, expected, late_ns=work.run.late_ns)
     for rows in _portions(work.deliveries):
         counted.add(rows)
     subscriber, publisher = np.divmod(np.arange(counted.counts["delivered"].size), max(publications.publishers.size, 1))

@@ -24,6 +24,7 @@ METRICS = {
     "throughput.delivered_per_s": "1/s",
     "jitter.interarrival_sd": "ms",
     "jitter.rfc3550": "ms",
+    "capacity.rate_per_s": "1/s",
     "resources.broker_cpu_percent": "%",
     "resources.broker_rss_max_mib": "MiB",
     "resources.cpu_us_per_delivery": "µs",
@@ -76,11 +77,17 @@ def cells_table(
 
 
 def run_values(
-    *, latency: DataFrame, delivery: DataFrame, throughput: DataFrame, jitter: DataFrame, resources: DataFrame
+    *,
+    latency: DataFrame,
+    delivery: DataFrame,
+    throughput: DataFrame,
+    jitter: DataFrame,
+    resources: DataFrame,
+    runs: DataFrame,
 ) -> DataFrame:
     """One row per run and metric, from the finished tables."""
-    rates = _throughput(throughput)
-    measured = [_latency(latency), _delivery(delivery), *rates, _jitter(jitter), _resources(resources)]
+    rates, capacity = _throughput(throughput), _long(runs, {"capacity.rate_per_s": F.col("capacity_per_s")})
+    measured = [_latency(latency), _delivery(delivery), *rates, _jitter(jitter), capacity, _resources(resources)]
     return reduce(DataFrame.unionByName, measured)
 
 

@@ -42,6 +42,7 @@ def _counts(partials: DataFrame) -> DataFrame:
             total("expected.acknowledged_pairs").alias("acknowledged_expected"),
             total("flow.delivered").alias("delivered"),
             total("flow.acknowledged_delivered").alias("acknowledged_delivered"),
+            total("flow.late").alias("late"),
             total("flow.duplicated").alias("duplicated"),
             total("flow.duplicated_flagged").alias("duplicated_flagged"),
             total("flow.reordered").alias("reordered"),

@@ -7,7 +7,7 @@ from brokerlab.pipeline.columns import mib, share
 from brokerlab.pipeline.schemas import COUNTERS, RESOURCES
 from brokerlab.pipeline.transforms import family
 
-_BUSY_PERCENT = 80  # below it a projection to the full core leaves what was seen (design, section 6)
+_BUSY_PERCENT = 80  # below it a projection to the full CPU leaves what was seen (design, section 6)
 
 
 def is_broker() -> Column:
@@ -15,22 +15,28 @@ def is_broker() -> Column:
 
 
 def resources_table(partials: DataFrame, *, runs: DataFrame, throughput: DataFrame) -> DataFrame:
-    """One row per run, node and phase; `throughput` says what the work was spent on."""
+    """One row per run, node and phase; `throughput` says what the work was spent on.
+
+    The projected rate (S-11) is what the broker would deliver with all of its CPU: a single-threaded one with one
+    core, so by its own use; one that scales with all of the machine, whose use includes everybody's.
+    """
     deliveries = throughput.where(F.col("window") == "delivery").select("run_id", "delivered", "delivered_per_s")
     used = (
         _by_node(partials)
-        .join(runs.select("run_id", "cell"), on="run_id", how="inner")
+        .join(runs.select("run_id", "cell", "is_scalable", "system_cpu_percent"), on="run_id", how="inner")
         .join(deliveries, on="run_id", how="left")
         .withColumn("cpu_percent", 100 * share(F.col("cpu_s"), F.col("seconds")))
     )
     is_measure = F.col("phase") == "measure"
-    is_projected = is_measure & is_broker() & (F.col("cpu_percent") > 0)
+    is_scalable = F.coalesce("is_scalable", F.lit(False))
+    limiting_percent = F.when(is_scalable, F.col("system_cpu_percent")).otherwise(F.col("cpu_percent"))
+    is_projected = is_measure & is_broker() & (limiting_percent > 0)
     return used.withColumns(
         {
             "cpu_us_per_delivery": F.when(is_measure, share(1e6 * F.col("cpu_s"), F.col("delivered"))),
             "deliveries_per_core_s": F.when(is_measure, share(F.col("delivered"), F.col("cpu_s"))),
-            "projected_per_s": F.when(is_projected, share(100 * F.col("delivered_per_s"), F.col("cpu_percent"))),
-            "projection_is_extrapolation": F.when(is_projected, F.col("cpu_percent") < _BUSY_PERCENT),
+            "projected_per_s": F.when(is_projected, share(100 * F.col("delivered_per_s"), limiting_percent)),
+            "projection_is_extrapolation": F.when(is_projected, limiting_percent < _BUSY_PERCENT),
         }
     ).to(RESOURCES)
 

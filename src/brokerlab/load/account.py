@@ -1,0 +1,58 @@
+"""What a publishing worker says of itself: its CPU, how late it was and what waited, since the last order to go."""
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brokerlab.load.alarm import now_ns
+from brokerlab.load.lag import Lag
+from brokerlab.load.spec import Go, Stock
+
+Longs = NDArray[np.int64]
+
+
+class Account:
+    """Counts are of messages that were intended in the order's measure phase."""
+
+    def __init__(self, order: Go) -> None:
+        self._order = order
+        self.lag = Lag()
+        self.waited = 0  # for room in flight
+        self.given_up = 0  # due, but not built when told to halt
+        self.blocked = 0  # how often a socket did not take all that was handed to it
+        self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
+        self._is_over = False
+
+    def end(self, now: int) -> None:
+        """All is handed over: what the worker does from now on is not counted as work."""
+        self._cpu_ns += time.process_time_ns()
+        self._wall_ns += now
+        self._is_over = True
+
+    @property
+    def cpu_ns(self) -> int:
+        return self._cpu_ns if self._is_over else max(0, self._cpu_ns + time.process_time_ns())
+
+    @property
+    def wall_ns(self) -> int:
+        return self._wall_ns if self._is_over else max(0, self._wall_ns + now_ns())
+
+    def take(self, done: Longs) -> None:
+        """Takes finished messages: rows of intended, released and sent times."""
+        intended, released, sent = done
+        is_measured = (intended >= self._order.measure_ns) & (intended < self._order.end_ns) & (sent > 0)
+        self.lag.add((sent - released)[is_measured])
+        self.waited += int(np.count_nonzero((released > intended) & is_measured))
+
+    def stock(self, *, unacknowledged: int, closed_by_broker: list[str]) -> Stock:
+        return Stock(
+            cpu_ns=self.cpu_ns,
+            wall_ns=self.wall_ns,
+            closed_by_broker=tuple(closed_by_broker),
+            given_up=self.given_up,
+            unacknowledged=unacknowledged,
+            blocked=self.blocked,
+            lag_buckets=self.lag.buckets(),
+            lag_max_ns=self.lag.max_ns,
+        )

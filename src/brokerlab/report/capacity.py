@@ -1,0 +1,123 @@
+"""How much the brokers carry: what searches found, and what saturation reached, every run of it."""
+
+from collections.abc import Callable
+
+from brokerlab.report.cells import CellResult, Group, level_value, varying_factors
+from brokerlab.report.numbers import NOT_KNOWN, brief, count, known, significant
+from brokerlab.report.overview import factor_columns
+from brokerlab.report.results import Results, Row
+from brokerlab.report.table import Entry, Table, number, text
+
+_SATURATE = "saturate"
+
+RowOf = Callable[[CellResult, Row], tuple[Entry, ...] | None]
+
+
+def capacities(results: Results, compared: list[Group]) -> Table:
+    """One row per run of a search: the rate that it found, with its interval, and whether it held when measured."""
+    columns = (
+        text("Broker"),
+        *factor_columns(varying_factors(results)),
+        number("Run"),
+        number("Capacity", "1/s, all publishers"),
+        number("Limit of p99", "ms"),
+        number("Trials"),
+        text("Beyond it"),
+        text("Held when measured"),
+    )
+    trials: dict[str, list[Row]] = {}
+    for row in results.capacity:
+        trials.setdefault(row["run_id"], []).append(row)
+    return Table(columns, _blocks(compared, lambda cell, run: _capacity(cell, run, trials.get(run["run_id"], []))))
+
+
+def _capacity(cell: CellResult, run: Row, trials: list[Row]) -> tuple[Entry, ...] | None:
+    if not trials:
+        return None
+    tried = [row for row in trials if row["phase"] != "measure"]
+    return (
+        *_about(cell, run),
+        _found(run, tried),
+        Entry(brief(run["p99_limit_ms"])),
+        Entry(count(len(tried))),
+        _beyond(run, tried),
+        _held([row for row in trials if row["phase"] == "measure"]),
+    )
+
+
+def _found(run: Row, tried: list[Row]) -> Entry:
+    low, high = known(run["capacity_per_s"]), known(run["capacity_high_per_s"])
+    if low is None:
+        lowest = min((row["asked_per_s"] for row in tried), default=None)
+        return Entry(f"below {count(lowest)}", mark="warn")
+    if high is None:
+        return Entry(count(low), "at least", "warn")
+    return Entry(count(low), f"{count(low)} – {count(high)}")
+
+
+def _beyond(run: Row, tried: list[Row]) -> Entry:
+    """What happened above the capacity, in the words of the last trial there."""
+    high = known(run["capacity_high_per_s"])
+    stopped = [row for row in tried if not row["passed"] and (high is None or known(row["asked_per_s"]) == high)]
+    return Entry("; ".join(stopped[-1]["why_not"]) if stopped else NOT_KNOWN)
+
+
+def _held(measured: list[Row]) -> Entry:
+    if not measured or measured[-1]["passed"] is None:
+        return Entry(NOT_KNOWN, mark="quiet")
+    row = measured[-1]
+    below = f"p99 {significant(row['latency_p99_ms'])} ms in {brief(row['seconds'])} s"
+    return Entry("yes", below, "good") if row["passed"] else Entry("no", "; ".join(row["why_not"]), "warn")
+
+
+def peaks(results: Results, compared: list[Group]) -> Table:
+    """One row per run of a saturating load, also those that are not valid: no best one is chosen (S-06)."""
+    columns = (
+        text("Broker"),
+        *factor_columns(varying_factors(results)),
+        number("Run"),
+        number("Delivered", "1/s"),
+        number("Published", "1/s"),
+        number("Window"),
+        number("Broker CPU", "% of a core"),
+        number("Projected", "1/s"),
+    )
+    rates = {(row["run_id"], row["window"]): row for row in results.throughput}
+    used = {row["run_id"]: row for row in results.resources if row["node"] == "broker/0" and row["phase"] == "measure"}
+
+    def peak(cell: CellResult, run: Row) -> tuple[Entry, ...] | None:
+        sent, arrived = rates.get((run["run_id"], "send")), rates.get((run["run_id"], "delivery"))
+        if run["arrivals"] != _SATURATE or sent is None or arrived is None:
+            return None
+        broker = used.get(run["run_id"], {})
+        return (
+            *_about(cell, run),
+            Entry(count(arrived["delivered_per_s"])),
+            Entry(count(sent["published_per_s"])),
+            Entry(count(run["window"])),
+            Entry(significant(broker.get("cpu_percent"))),
+            _projected(broker),
+        )
+
+    return Table(columns, _blocks(compared, peak))
+
+
+def _projected(broker: Row) -> Entry:
+    below = "extrapolation" if broker.get("projection_is_extrapolation") else ""
+    return Entry(count(broker.get("projected_per_s")), below)
+
+
+def _about(cell: CellResult, run: Row) -> tuple[Entry, ...]:
+    return (
+        Entry(cell.broker),
+        *(Entry(level_value(name, value)) for name, value in cell.levels),
+        Entry(run["run_id"].rsplit("/", 1)[-1], "" if run["verdict"] == "valid" else "not valid"),
+    )
+
+
+def _blocks(compared: list[Group], row_of: RowOf) -> tuple[tuple[tuple[Entry, ...], ...], ...]:
+    blocks = (
+        tuple(row for cell in group.cells for run in cell.runs if (row := row_of(cell, run)) is not None)
+        for group in compared
+    )
+    return tuple(block for block in blocks if block)

@@ -1,0 +1,110 @@
+"""When a trial passes, fails, or says nothing about the broker."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from brokerlab.lab.search import Outcome
+from brokerlab.lab.surroundings import Surroundings
+from brokerlab.lab.trial import judge_trial
+from brokerlab.load.spec import Go, Stock
+from brokerlab.stats.histogram import bucket_index
+from brokerlab.study.values import Arrivals, Guards, Qos, Schedule, Workload
+
+pytestmark = pytest.mark.unit
+
+SECOND_NS = 1_000_000_000
+ORDER = Go(0, 0, 2 * SECOND_NS, number=3, rate_per_s=50.0)
+WORKLOAD = Workload(schedule=Schedule(Arrivals.SEARCH, p99_ms=10.0, from_per_s=1.0, to_per_s=99.0), qos=Qos(1))
+CALM = Surroundings(10, 0, 0.0, 0.0, 0.0)
+PUBLISHERS = Stock(cpu_ns=100_000_000, wall_ns=2 * SECOND_NS)
+
+
+def buckets(*durations_ns):
+    found, counts = np.unique(bucket_index(np.array(durations_ns, dtype=np.int64)), return_counts=True)
+    return tuple(zip(found.tolist(), counts.tolist(), strict=True))
+
+
+def subscribers(*latencies_ns, **changed):
+    facts = {
+        "arrivals": len(latencies_ns), "latency_buckets": buckets(*latencies_ns),
+        "latency_min_ns": min(latencies_ns, default=0), "latency_max_ns": max(latencies_ns, default=0),
+    }  # fmt: skip
+    return replace(PUBLISHERS, **facts | changed)
+
+
+def judged(publishers=PUBLISHERS, receivers=None, *, expected=100, workload=WORKLOAD, around=CALM):
+    receivers = receivers or subscribers(*[1_000_000] * 100)
+    return judge_trial(
+        "trial-3", ORDER, {"publishers/0": publishers, "subscribers/0": receivers},
+        published=100, expected=expected, workload=workload, guards=Guards(), around=around,
+    )  # fmt: skip
+
+
+def test_a_rate_that_is_carried_passes():
+    trial = judged()
+
+    assert (trial.outcome, trial.why, trial.rate_per_s) == (Outcome.PASSED, (), 50.0)
+    assert (trial.p50_ms, trial.p99_ms) == (1.0, 1.0)
+    assert trial.section()["outcome"] == "passed"
+
+
+def test_one_message_in_a_hundred_may_be_later_than_the_limit():
+    assert judged(receivers=subscribers(*[1_000_000] * 99, 11_000_000)).outcome is Outcome.PASSED
+
+    late = judged(receivers=subscribers(*[1_000_000] * 98, 11_000_000, 11_000_000))
+
+    assert late.outcome is Outcome.FAILED
+    assert late.why == ("p99 of latency: 10.9 ms is above 10 ms",)
+
+
+@pytest.mark.parametrize(
+    ("publishers", "receivers", "why"),
+    [
+        ({}, {"arrivals": 99}, "1 of 100 deliveries did not come"),
+        ({"unacknowledged": 2}, {}, "2 messages were not acknowledged"),
+        ({"given_up": 7}, {}, "7 messages that were due could not be handed over"),
+        ({}, {"under_way": (1.0, 2.0)}, "the backlog grew by 2 % of what was due, more than 1 %"),
+        ({}, {"arrivals": 0, "latency_buckets": ()}, "nothing arrived"),
+    ],
+)
+def test_a_trial_fails_with_its_reason(publishers, receivers, why):
+    trial = judged(replace(PUBLISHERS, **publishers), subscribers(*[1_000_000] * 100, **receivers))
+
+    assert trial.outcome is Outcome.FAILED
+    assert trial.why[0] == why
+
+
+def test_at_qos_0_nothing_waits_for_an_acknowledgement():
+    workload = replace(WORKLOAD, qos=Qos(0))
+
+    assert judged(replace(PUBLISHERS, unacknowledged=2), workload=workload).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    ("publishers", "receivers", "around", "guard"),
+    [
+        ({"cpu_ns": SECOND_NS * 3 // 2}, {}, CALM, "generator CPU of publishers/0: 75 % is above 70 %"),
+        ({}, {"cpu_ns": SECOND_NS * 9 // 5}, CALM, "generator CPU of subscribers/0: 90 % is above 80 %"),
+        ({"lag_buckets": buckets(9_000_000), "lag_max_ns": 9_000_000}, {}, CALM, "schedule lag p99"),
+        ({}, {"receive_lag_buckets": buckets(30_000_000), "receive_lag_max_ns": 30_000_000}, CALM, "receive lag p99"),
+        ({}, {}, replace(CALM, steal_percent=20.0), "CPU steal"),
+    ],
+)
+def test_a_broken_guard_says_nothing_about_the_broker_whatever_else_happened(publishers, receivers, around, guard):
+    receivers = subscribers(*[99_000_000] * 100, **receivers)
+
+    trial = judged(replace(PUBLISHERS, **publishers), receivers, around=around)
+
+    assert trial.outcome is Outcome.LIMITED
+    assert trial.why[0].startswith(guard)
+
+
+def test_messages_that_left_late_because_the_broker_did_not_take_them_are_the_brokers():
+    held_up = replace(PUBLISHERS, blocked=1, lag_buckets=buckets(90_000_000), lag_max_ns=90_000_000)
+
+    trial = judged(held_up, subscribers(*[99_000_000] * 100))
+
+    assert trial.outcome is Outcome.FAILED
+    assert trial.why == ("p99 of latency: 99 ms is above 10 ms",)
