@@ -69,7 +69,7 @@ def partials_from(spark, *rows):
 def runs_from(spark, *rows):
     defaults = {
         **dict.fromkeys(MANIFESTS.names),
-        **{"cell": "c", "verdict": "valid", "reasons": [], "qos": 1, "is_cut_off": False, "proof_publications": 0},
+        **{"cell": "c", "verdict": "valid", "reasons": [], "qos": 1, "is_cut_off": False, "other_publications": 0},
         **{"measure_start_ns": 2 * S, "measure_end_ns": 4 * S, "levels": {}, "counters": []},
     }
     return spark.createDataFrame([{**defaults, **row} for row in rows], MANIFESTS)
@@ -225,7 +225,7 @@ def test_processes_of_a_node_add_up_and_unknown_bytes_stay_unknown(spark):
 
 def test_a_counter_that_disagrees_says_so(spark):
     claim = {"name": "received", "equals": "publications", "qos": [0, 1], "note": "n"}
-    runs = runs_from(spark, {"run_id": "a/1", "counters": [claim], "proof_publications": 1})
+    runs = runs_from(spark, {"run_id": "a/1", "counters": [claim], "other_publications": 1})
     partials = partials_from(
         spark,
         ("a/1", "publisher", {"published": 10}),
@@ -238,7 +238,7 @@ def test_a_counter_that_disagrees_says_so(spark):
 
 def test_a_counter_of_bytes_is_held_against_the_payload_without_the_proof(spark):
     claim = {"name": "bytes", "equals": "payload_bytes", "qos": [1], "note": ""}
-    runs = runs_from(spark, {"run_id": "a/1", "counters": [claim], "proof_publications": 1})
+    runs = runs_from(spark, {"run_id": "a/1", "counters": [claim], "other_publications": 1})
     partials = partials_from(
         spark,
         ("a/1", "publisher", {"published": 10, "published_bytes": 640}),

@@ -7,7 +7,7 @@ from brokerlab.errors import UserError
 from brokerlab.load.spec import Client, WorkerSpec
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.topics import expand, topic_matches
-from brokerlab.study.values import Workload
+from brokerlab.study.values import Roles, Workload
 
 PUBLISHERS, SUBSCRIBERS, IDLE = "publishers/0", "subscribers/0", "idle/0"
 
@@ -39,11 +39,15 @@ def clients_of(workload: Workload, *, seed: int) -> Clients:
         for number in range(workload.publishers)
     )
     subscribers = tuple(
-        Client(number, f"bl{mark}s{number}", expand(workload.topics.subscribe, subscriber=number))
-        for number in range(workload.subscribers)
+        Client(number, f"bl{mark}s{number}", topic_filter)
+        for number, topic_filter in enumerate(_filters(workload, [each.topic for each in publishers]))
     )
     heard = {
-        subscriber.number: tuple(each.number for each in publishers if topic_matches(subscriber.topic, each.topic))
+        subscriber.number: tuple(
+            each.number
+            for each in publishers
+            if topic_matches(subscriber.topic, reply_topic(workload, each) or each.topic)
+        )
         for subscriber in subscribers
     }
     if not any(heard.values()):
@@ -53,6 +57,22 @@ def clients_of(workload: Workload, *, seed: int) -> Clients:
         )
     idle = tuple(Client(number, f"bl{mark}i{number}", "") for number in range(workload.clients.idle))
     return Clients(publishers, subscribers, heard, idle)
+
+
+def reply_topic(workload: Workload, publisher: Client) -> str | None:
+    """The topic on which a publisher's messages are heard, where it is not its own."""
+    if workload.role is not Roles.ECHO:
+        return None
+    return expand(workload.topics.reply, publisher=publisher.number)
+
+
+def _filters(workload: Workload, topics: list[str]) -> list[str]:
+    """What each subscriber hears: in the roles echo and loop every publisher hears what became of its own."""
+    if workload.role is Roles.LOOP:
+        return topics
+    if workload.role is Roles.ECHO:
+        return [expand(workload.topics.reply, publisher=number) for number in range(workload.publishers)]
+    return [expand(workload.topics.subscribe, subscriber=number) for number in range(workload.subscribers)]
 
 
 def worker_specs(run: PlannedRun, clients: Clients, *, host: str, port: int, folder: Path) -> tuple[WorkerSpec, ...]:

@@ -20,7 +20,8 @@ from brokerlab.brokers.registry import driver
 from brokerlab.errors import RunError
 from brokerlab.lab.access import Access, open_access
 from brokerlab.lab.calibration import calibration_section
-from brokerlab.lab.clients import SUBSCRIBERS, Clients, clients_of, worker_specs
+from brokerlab.lab.cast import besides, cast_of, cast_section, specs_of
+from brokerlab.lab.clients import Clients, clients_of, reply_topic
 from brokerlab.lab.cores import pin
 from brokerlab.lab.counting import CounterWatch
 from brokerlab.lab.guards import machine_reasons, meter_reasons
@@ -48,7 +49,7 @@ from brokerlab.record.manifest import Manifest
 from brokerlab.study.identity import identity_section, largest_payload_bytes
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.replay import measure_s
-from brokerlab.study.values import Arrivals, Study
+from brokerlab.study.values import Arrivals, Study, Workload
 
 HOST = "127.0.0.1"
 _ANSWER_S = 10.0  # the longest that a broker may take over one CONNACK or SUBACK
@@ -106,6 +107,7 @@ class _Walk:
         self._phases: list[dict[str, object]] = []
         self._clients = clients_of(run.cell.workload, seed=run.seed)
         self._trials: Trials | None = None
+        self._cast = cast_of(run.cell.workload, self._clients, seed=run.seed)
 
     def go(self) -> Verdict:
         try:
@@ -126,7 +128,7 @@ class _Walk:
             CounterWatch(counters, host=node.host, port=node.port, run=self._directory, login=access.login)
         )
         specs = access.admitted(
-            worker_specs(self._run, self._clients, host=node.host, port=node.port, folder=self._directory.path)
+            specs_of(self._run, self._cast, host=node.host, port=node.port, folder=self._directory.path)
         )
         self._crew = stack.enter_context(Crew(specs))
         self._pinned = pin(self._pids())
@@ -147,7 +149,8 @@ class _Walk:
             self._crew.connect(timeout_s=_ANSWER_S)
         with self._phase("subscribe"):
             granted = self._crew.subscribe(timeout_s=_ANSWER_S)
-        self._manifest.add("clients", _clients_section(self._clients, granted))
+        section = _clients_section(self._clients, granted, self._run.cell.workload)
+        self._manifest.add("clients", section | cast_section(self._cast, granted, self._crew.devices))
         return granted
 
     def _publish(self) -> dict[int, int] | None:
@@ -194,7 +197,7 @@ class _Walk:
 
     def _expected(self, publications: Mapping[int, int]) -> dict[str, int]:
         """Deliveries per worker that come of so many publications per publisher."""
-        return {SUBSCRIBERS: self._clients.expected(dict(publications))}
+        return self._cast.expected(publications)
 
     def _pass_phase(self, name: str, order: Go) -> None:
         """Lets the whole schedule of an order pass as one phase; of a trial it says the rate."""
@@ -266,16 +269,22 @@ class _Walk:
         """Reasons why the broker's counts contradict ours; empty when they agree or cannot be compared."""
         if publications is None:
             return []
-        sent = sum(publications.values())
+        workload, probes = self._run.cell.workload, self._cast.probes(publications)
+        answers, answered_bytes = self._crew.answered()
+        others = besides(workload, probes=probes, answers=answers, answered_bytes=answered_bytes)
+        self._manifest.add("besides", asdict(others))
+        load = self._cast.load(publications)
+        sent = sum(load.values())
         ours = {
-            "publications": sent + self._proved,
+            "publications": sent + self._proved + others.publications,
             # The proof's messages are empty.
-            "payload_bytes": published_bytes(self._run.cell.workload, publications, seed=self._run.seed),
+            "payload_bytes": published_bytes(workload, load, seed=self._run.seed) + others.payload_bytes,
         }
         reasons = []
         for counter in counters:
             expected = ours[counter.equals]
-            if self._run.cell.workload.qos in counter.qos and watch.settle(expected, counter.topic) != expected:
+            is_counted = {int(workload.qos), *others.qos} <= set(counter.qos)
+            if is_counted and watch.settle(expected, counter.topic) != expected:
                 theirs = watch.value(counter.topic)
                 reasons.append(f"{counter.topic} of the broker is {theirs}, but our {counter.equals} are {expected}")
         return reasons
@@ -323,14 +332,20 @@ class _Walk:
                 "p99": meter.receive_lag_p99_ms,
                 "max": meter.receive_lag_max_ms,
             },
+            "device_ms": {"p50": meter.device_p50_ms, "p99": meter.device_p99_ms, "max": meter.device_max_ms},
+            "device_buckets": [list(pair) for each in stopped.values() for pair in each.device_buckets],
             "shares_cores_with_broker": self._pinned is None,  # then every process may run on every core
             "cores": self._pinned,
         }
 
 
-def _clients_section(clients: Clients, granted: dict[int, int]) -> dict[str, object]:
+def _clients_section(clients: Clients, granted: dict[int, int], workload: Workload) -> dict[str, object]:
     return {
-        "publishers": [{"publisher": each.number, "topic": each.topic} for each in clients.publishers],
+        "publishers": [
+            {"publisher": each.number, "topic": each.topic}
+            | ({"reply": reply} if (reply := reply_topic(workload, each)) else {})
+            for each in clients.publishers
+        ],
         "subscribers": [
             {"subscriber": each.number, "filter": each.topic, "granted_qos": granted[each.number]}
             for each in clients.subscribers

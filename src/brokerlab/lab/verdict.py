@@ -40,12 +40,16 @@ class Meter:
     receive_lag_p50_ms: float | None = None
     receive_lag_p99_ms: float | None = None
     receive_lag_max_ms: float | None = None
+    device_p50_ms: float | None = None  # this and the next two: how long devices kept a message; null without devices
+    device_p99_ms: float | None = None
+    device_max_ms: float | None = None
 
 
 def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
     """Merges what the workers of a run said; lag is null when nothing was sent in the measure phase."""
     p50_ms, p99_ms, max_ms = _lag_ms([(each.lag_buckets, each.lag_max_ns) for each in stopped.values()])
     received = _lag_ms([(each.receive_lag_buckets, each.receive_lag_max_ns) for each in stopped.values()])
+    device = _lag_ms([(each.device_buckets, each.device_max_ns) for each in stopped.values()])
     return Meter(
         cpu_percent={node: 100 * each.cpu_ns / each.wall_ns for node, each in stopped.items() if each.wall_ns},
         lag_p50_ms=p50_ms,
@@ -58,6 +62,9 @@ def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
         receive_lag_p50_ms=received[0],
         receive_lag_p99_ms=received[1],
         receive_lag_max_ms=received[2],
+        device_p50_ms=device[0],
+        device_p99_ms=device[1],
+        device_max_ms=device[2],
     )
 
 

@@ -7,6 +7,7 @@ forkserver), so a worker starts in milliseconds and inherits no thread or socket
 import multiprocessing
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
@@ -55,22 +56,26 @@ class Crew:
         self._processes: dict[str, BaseProcess] = {}
         self._heard: dict[str, list[object]] = {spec.node: [] for spec in specs}
         self._number = 0  # of the last order to go
+        self.devices: dict[int, int] = {}  # QoS granted to each
 
     def __enter__(self) -> Self:
         workers = len(self._specs)
-        counts = _context.RawArray("q", 2 * workers + 1)
-        delivered = self._places("subscribers")
+        self._counts = counts = _context.RawArray("q", 3 * workers + 1)
+        delivered = self._places("subscribers") + tuple(map(self._heard_place, self._places("loops")))
         progress = Progress(
-            published=self._places("publishers"),
+            published=self._places("publishers", "loops"),
             delivered=delivered,
-            overtaken=tuple(workers + place for place in delivered),
+            overtaken=tuple(workers + place for place in self._places("subscribers")),
             window=2 * workers,
         )
         try:
             for spec in self._specs:
                 ours, theirs = _context.Pipe()
                 process = _context.Process(
-                    target=worker.main, args=(spec, theirs, counts, progress), name=spec.node, daemon=True
+                    target=worker.main,
+                    args=(replace(spec, heard_index=self._heard_place(spec.index)), theirs, counts, progress),
+                    name=spec.node,
+                    daemon=True,
                 )
                 process.start()
                 theirs.close()
@@ -99,11 +104,12 @@ class Crew:
         )
 
     def subscribe(self, *, timeout_s: float) -> dict[int, int]:
-        """The QoS granted to each subscriber."""
+        """The QoS granted to each subscriber; what devices were granted is in `devices`."""
         self._tell(self._nodes(), Subscribe(timeout_s))
         answers = self._gather(
             self._nodes(), Subscribed, within_s=self._patience_s(timeout_s), waiting_for="every subscriber's SUBACK"
         )
+        self.devices = {number: granted for answer in answers.values() for number, granted in answer.devices}
         return {number: granted for answer in answers.values() for number, granted in answer.granted_qos}
 
     def _patience_s(self, timeout_s: float) -> float:
@@ -136,8 +142,9 @@ class Crew:
 
     def sent(self, *, deadline_ns: int) -> dict[int, int] | None:
         """Publications per publisher once all are handed over; None if that is not so by the deadline."""
-        answers = self._gather_until(self._nodes("publishers"), Sent, deadline_ns)
-        if len(answers) < len(self._nodes("publishers")):
+        publishing = [spec.node for spec in self._specs if spec.publishes]
+        answers = self._gather_until(publishing, Sent, deadline_ns)
+        if len(answers) < len(publishing):
             return None
         return {number: count for answer in answers.values() for number, count in answer.publications}
 
@@ -145,12 +152,18 @@ class Crew:
         """Waits for all acknowledgements and deliveries; whether all came before the deadline."""
         for node, count in expected.items():
             self._tell([node], Drain(count, deadline_ns, quiet_ns))
-        grace_ns = 2_000_000_000  # subscribers answer at the deadline at the latest
-        publishers = self._gather_until(self._nodes("publishers"), Settled, deadline_ns)
-        subscribers = self._gather_until(self._nodes("subscribers"), Settled, deadline_ns + grace_ns)
-        is_acknowledged = len(publishers) == len(self._nodes("publishers"))
-        is_delivered = all(node in subscribers and subscribers[node].messages >= n for node, n in expected.items())
-        return is_acknowledged and is_delivered
+        grace_ns = 2_000_000_000  # who hears answers at the deadline at the latest
+        publishing = [spec.node for spec in self._specs if spec.publishes and not spec.hears]
+        hearing = [spec.node for spec in self._specs if spec.hears]
+        acknowledged = self._gather_until(publishing, Settled, deadline_ns)
+        heard = self._gather_until(hearing, Settled, deadline_ns + grace_ns)
+        is_delivered = all(node in heard and heard[node].messages >= expected[node] for node in hearing)
+        return len(acknowledged) == len(publishing) and is_delivered
+
+    def answered(self) -> tuple[int, int]:
+        """How many messages the devices have answered so far, and the bytes of their payloads."""
+        places = self._places("devices")
+        return sum(self._counts[at] for at in places), sum(self._counts[self._heard_place(at)] for at in places)
 
     def stop(self) -> dict[str, Stopped]:
         """What each worker says of itself, after it disconnected and closed its files."""
@@ -162,8 +175,12 @@ class Crew:
     def _nodes(self, role: str = "") -> list[str]:
         return [spec.node for spec in self._specs if spec.node.startswith(role)]
 
-    def _places(self, role: str) -> tuple[int, ...]:
-        return tuple(spec.index for spec in self._specs if spec.node.startswith(role))
+    def _places(self, *roles: str) -> tuple[int, ...]:
+        return tuple(spec.index for spec in self._specs if spec.node.startswith(roles))
+
+    def _heard_place(self, index: int) -> int:
+        """Where a worker that publishes and hears counts what it hears."""
+        return 2 * len(self._specs) + 1 + index
 
     def _tell(self, nodes: Sequence[str], order: Order) -> None:
         for node in nodes:

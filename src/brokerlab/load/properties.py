@@ -12,6 +12,9 @@ Value = int | bytes | str | tuple[str, str]
 Properties = tuple[tuple[int, Value], ...]
 
 MESSAGE_EXPIRY = 0x02
+RESPONSE_TOPIC = 0x08
+CORRELATION_DATA = 0x09
+SUBSCRIPTION_IDENTIFIER = 0x0B
 SESSION_EXPIRY = 0x11
 ASSIGNED_CLIENT_ID = 0x12
 SERVER_KEEP_ALIVE = 0x13

@@ -11,6 +11,7 @@ others by their intended time. From the release on it is the generator that is l
 """
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,18 @@ RECORD_AT = 4096  # rows of one publisher that wait in its ring before they are 
 _NOTHING: Longs = np.empty(0, dtype=np.int64)
 
 
+class Others(Protocol):
+    """What is done with packets that are no acknowledgements, by a publisher that also hears."""
+
+    def take(self, view: NDArray[np.uint8], length: int, at: int, arrived_ns: int) -> int:
+        """Takes in whole packets from `at` on, one at least; the place after the last of them."""
+        ...
+
+    def done(self, arrived_ns: int, *, is_empty: bool) -> None:
+        """All of a read is taken in, and perhaps all that the socket held."""
+        ...
+
+
 class Publisher:
     """One client of a publishing worker; a worker may have tens of thousands of them."""
 
@@ -61,6 +74,7 @@ class Publisher:
         "client",
         "following",
         "messages",
+        "others",
         "resent",
         "seen",
         "stream",
@@ -87,6 +101,7 @@ class Publisher:
         self._unread = b""
         self._received: set[int] | None = None  # QoS 2 identifiers after PUBREC, where a session may be taken up again
         self.resent = 0
+        self.others: Others | None = None
         # PUBACK, PUBREC, PUBCOMP, identifiers not in flight, refused
         self.seen: Longs = np.zeros(5, dtype=np.int64) if seen is None else seen
 
@@ -212,16 +227,28 @@ class Publisher:
                 if self._received is not None:
                     self._note_received(out[:used])
             if why == wire.OTHER:
-                at, why = connection.pass_over(view[:length], at, level=self._level), wire.FULL
+                at, why = self._other(view, length, at, now), wire.FULL
         if why == wire.MALFORMED:
             raise ConnectionAbortedError("the broker sent a malformed packet")
         if was_full and self.room():
             self._room_since_ns = now
         self._unread = bytes(buffer[at:length])
+        if self.others:
+            self.others.done(now, is_empty=length < len(buffer) and not self.stream.has_more)
         self.push()
 
     def is_quiet_since(self, at_ns: int) -> bool:
         return self._outbox.last_ns < at_ns
+
+    def _other(self, view: NDArray[np.uint8], length: int, at: int, now: int) -> int:
+        """The place after a packet that is no acknowledgement."""
+        if self.others:
+            return self.others.take(view, length, at, now)
+        return connection.pass_over(view[:length], at, level=self._level)
+
+    def answer(self, data: memoryview) -> None:
+        """Queues bytes that are no message; they leave with what is pushed next."""
+        self._outbox.put(data)
 
     def ping(self) -> None:
         self._outbox.put(memoryview(b"\xc0\x00"))

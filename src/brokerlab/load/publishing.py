@@ -13,8 +13,9 @@ from brokerlab.load.agenda import Agenda
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session
 from brokerlab.load.gather import Gather
+from brokerlab.load.hearing import DEAF, Hearing
 from brokerlab.load.lives import Lives
-from brokerlab.load.messages import due_ns, messages_of
+from brokerlab.load.messages import due_ns
 from brokerlab.load.opening import Openings
 from brokerlab.load.publisher import RECORD_AT, Publisher
 from brokerlab.load.role import Connections, Say
@@ -36,7 +37,6 @@ from brokerlab.load.spec import (
     WorkerSpec,
 )
 from brokerlab.load.window import PORTION, Window, window_of
-from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import PUBLICATIONS
 from brokerlab.study.values import Arrivals, Qos, SessionKind
@@ -64,15 +64,16 @@ class Publishing:
 
     def __init__(
         self, spec: WorkerSpec, connections: Connections, log: SessionLog, say: Say,
-        counts: MutableSequence[int], progress: Progress,
+        counts: MutableSequence[int], progress: Progress, *, hearing: Hearing = DEAF,
     ) -> None:  # fmt: skip
+        self._hearing = hearing
         self._spec, self._connections, self._log, self._say = spec, connections, log, say
         self._counts = counts
-        self._writer = PartWriter(RunDirectory(spec.run).raw("publications"), spec.node.replace("/", "-"), PUBLICATIONS)
+        self._writer = PartWriter(spec.folder("publications"), spec.node.replace("/", "-"), PUBLICATIONS)
         topics = {client.number: client.topic for client in spec.clients}
         self._rows = PublicationRows(self._writer, topics=topics, qos=spec.workload.qos)
         self._all: list[Publisher] = []
-        self._open: dict[int, Publisher] = {}  # by file descriptor: those whose connection stands
+        self.open = self._open = dict[int, Publisher]()  # by file descriptor: those whose connection stands
         self._agenda = Agenda()
         self._openings: Openings | None = None
         self._lives = Lives(spec)
@@ -82,7 +83,7 @@ class Publishing:
         self._is_sent = self._is_settled = False
         self._account = Account(self._order)
         self._seen = np.zeros(len(_SEEN), dtype=np.int64)  # acknowledgements of all publishers
-        self._buffer = bytearray(_BUFFER_BYTES)
+        self._buffer = bytearray(hearing.room_bytes(spec))
         self._view = np.frombuffer(self._buffer, dtype=np.uint8)
         self._releases = np.empty(_BUFFER_BYTES, dtype=np.uint8)
         self._window: Window | None = None
@@ -115,7 +116,7 @@ class Publishing:
             if self._lives.is_single and stream.fileno() in self._open:
                 self._came_back(stream.fileno(), publisher)
             return
-        messages = messages_of(client, spec.workload, seed=spec.seed, level=session.level)
+        messages = self._hearing.messages_of(client, spec, level=session.level)
         publisher = Publisher(
             client, stream, messages, qos=spec.workload.qos, rows=self._rows, level=session.level,
             receive_maximum=most, seen=self._seen,
@@ -125,6 +126,7 @@ class Publishing:
             self._gather = None
         if spec.workload.clients.session is SessionKind.PERSISTENT:
             publisher.keep_session()
+        self._hearing.begin(publisher)
         self._all.append(publisher)
         self._open[stream.fileno()] = publisher
         if self._lives.is_single:  # it has shown that it can connect, and comes back with its first message
@@ -147,7 +149,7 @@ class Publishing:
         self._lives.begin(order, spec.clients)
         if self._openings is not None:
             self._openings.go()
-        for publisher in self._all:
+        for publisher in () if self._hearing.answers else self._all:
             number = publisher.client.number
             span = Span(order.start_ns, order.end_ns, order.measure_ns, number, spec.workload.publishers, spec.seed)
             publisher.follow(due_ns(publisher.messages, schedule, span))

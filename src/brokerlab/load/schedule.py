@@ -39,8 +39,11 @@ class Span:
 
     @property
     def shift(self) -> float:
-        """The part of an interval by which publisher p of n is later than the first, so that they take turns."""
-        return self.publisher / self.publishers
+        """The part of an interval by which publisher p of n is later than the first, so that they take turns.
+
+        A probe is alone, whatever its number.
+        """
+        return self.publisher % self.publishers / self.publishers
 
     def random(self) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64(derived_seed(self.seed, "arrivals", self.publisher)))

@@ -19,6 +19,7 @@ Go may come again, when all is settled: each is a schedule of its own, and seque
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from brokerlab.record.directory import RunDirectory
 from brokerlab.study.values import Transport, Workload
 
 
@@ -29,6 +30,7 @@ class Client:
     number: int  # of the publisher or subscriber within the run
     name: str  # its client identifier
     topic: str
+    hears: str = ""  # the filter of a publisher that also hears, over the same connection
     user: str | None = None
     password: bytes | None = field(default=None, repr=False)
     certificate: Path | None = None  # with its key, in one file (PEM)
@@ -55,6 +57,23 @@ class WorkerSpec:
     seed: int
     run: Path
     entrance: Entrance = Entrance()
+    files: str = ""  # what the names of its raw files begin with, such as "probe_"
+    hears_qos: int = 0  # what publishers that also hear ask for
+    heard_index: int = 0  # where they count in the shared progress array what they hear
+
+    def folder(self, kind: str) -> Path:
+        """Where this worker's raw files of a kind go."""
+        return RunDirectory(self.run).raw(self.files + kind)
+
+    @property
+    def publishes(self) -> bool:
+        """Whether the run goes on until this worker has sent everything."""
+        return self.node.startswith(("publishers", "loops", "probe"))
+
+    @property
+    def hears(self) -> bool:
+        """Whether the run waits for what this worker is to receive."""
+        return self.node.startswith(("subscribers", "loops", "probe"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +105,7 @@ class Subscribe:
 @dataclass(frozen=True, slots=True)
 class Subscribed:
     granted_qos: tuple[tuple[int, int], ...] = ()  # (subscriber, QoS granted); 128 is a refusal
+    devices: tuple[tuple[int, int], ...] = ()  # the same of devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +193,9 @@ class Stopped:
     written_off: int = 0  # outstanding messages that the window stopped waiting for
     receive_lag_buckets: tuple[tuple[int, int], ...] = ()  # subscribers: read less arrived, per read, measure phase
     receive_lag_max_ns: int = 0
+    heard: int = 0  # of a publishing worker whose clients also hear: messages received
+    device_buckets: tuple[tuple[int, int], ...] = ()  # of devices: answered less received, measure phase
+    device_max_ns: int = 0
     window: int | None = None  # of a saturating publisher: the size at the end
     window_steps: tuple[tuple[int, float], ...] = ()  # the sizes that were tried, and deliveries a second at each
     window_settled_ns: int | None = None  # after the first message; null if the size was fixed, or never settled

@@ -3,6 +3,10 @@
 # The readiness proof publishes below this level; nothing of a load does.
 PROOF_PREFIX = "brokerlab-proof/"
 
+# The latency probe publishes below this one, and commands to publishers below the other.
+PROBE_PREFIX = "brokerlab-probe/"
+CONTROL_PREFIX = "brokerlab-control/"
+
 
 def is_filter(text: str) -> bool:
     """Whether `text` is a legal topic filter: + fills a level, # is the last level."""

@@ -12,17 +12,16 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, MutableSequence
+from collections.abc import MutableSequence
 from multiprocessing.connection import Connection
 
 import pyarrow.compute  # noqa: F401 - Arrow imports it at the first `take`, which would hold the schedule up by 0.1 s
 
 from brokerlab.errors import LabError
 from brokerlab.load.alarm import Alarm, now_ns
-from brokerlab.load.idling import Idling
 from brokerlab.load.openfiles import raise_open_files
-from brokerlab.load.publishing import Publishing
 from brokerlab.load.role import Connections, Role
+from brokerlab.load.roles import role_of
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
     Connect,
@@ -37,12 +36,10 @@ from brokerlab.load.spec import (
     TakeStock,
     WorkerSpec,
 )
-from brokerlab.load.subscribing import Subscribing
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import SESSIONS
 
-_ROLES: dict[str, Callable[..., Role]] = {"publishers": Publishing, "subscribers": Subscribing, "idle": Idling}
 _PR_SET_PDEATHSIG = 1
 _LONGEST_SLEEP_S = 0.5
 
@@ -76,7 +73,7 @@ def _serve(
     sessions = PartWriter(RunDirectory(spec.run).raw("sessions"), spec.node.replace("/", "-"), SESSIONS)
     log = SessionLog(spec.node, sessions.write)
     connections = Connections(epoll, log, keep_alive_s=spec.workload.clients.keep_alive_s)
-    role: Role = _ROLES[spec.node.partition("/")[0]](spec, connections, log, pipe.send, counts, progress)
+    role: Role = role_of(spec)(spec, connections, log, pipe.send, counts, progress)
     with Alarm() as alarm:
         epoll.register(alarm.fd, select.EPOLLIN)
         epoll.register(pipe.fileno(), select.EPOLLIN)

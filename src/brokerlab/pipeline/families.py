@@ -141,6 +141,14 @@ TRIAL_ARRIVED = schema(
     buckets=T.ArrayType(schema(bucket=INT, low_ns=LONG, high_ns=LONG, n=LONG)),
 )
 
+# One row per publisher of a run with devices.
+ECHO = schema(
+    publisher=LONG,
+    qos_granted=INT,  # to who sent it and hears the answer
+    heard=LONG,  # publications that reached the device
+    answered=LONG,
+)
+
 # One row per raw file that cannot be read.
 PROBLEM = schema(reason=TEXT)
 
@@ -160,5 +168,6 @@ FAMILIES = {
     "tick": TICK,
     "trial_sent": TRIAL_SENT,
     "trial_arrived": TRIAL_ARRIVED,
+    "echo": ECHO,
     "problem": PROBLEM,
 }

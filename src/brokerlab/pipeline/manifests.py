@@ -15,6 +15,7 @@ from brokerlab.errors import UserError
 from brokerlab.pipeline.schemas import CELL_PLACES, MANIFESTS, PIPELINE_VERSION, RUN_PLACES, arrow_schema
 from brokerlab.record.directory import RunDirectory, StudyDirectory
 from brokerlab.record.manifest import Json
+from brokerlab.study.topics import topic_matches
 from brokerlab.study.values import Analysis
 
 _VERDICTS = ("valid", "invalid", "collapsed")
@@ -42,17 +43,25 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbeFacts:
+    publisher: int
+    overhearing: tuple[int, ...]  # subscribers of the load whose filter matches the probe's topic
+
+
+@dataclass(frozen=True, slots=True)
 class RunFacts:
     """One run directory, as far as its manifest tells."""
 
     run_id: str
     directory: RunDirectory
-    topics: Mapping[int, str]  # by publisher
+    topics: Mapping[int, str]  # by publisher: where its messages are heard, in the role echo that of the answers
     subscriptions: tuple[Subscription, ...]
     phases: tuple[Phase, ...]
     payload_classes: tuple[int, ...]  # sizes that are told apart; none where all messages have one
     late_ns: int  # a first arrival this much after its intended time is late
     row: Mapping[str, Any]  # the columns of MANIFESTS
+    devices: tuple[int, ...] = ()
+    probe: ProbeFacts | None = None
 
     @property
     def trials(self) -> tuple[Phase, ...]:
@@ -95,6 +104,8 @@ def read_facts(directory: RunDirectory) -> RunFacts:
             payload_classes=_payload_classes(manifest.get("workload", {})),
             late_ns=round(manifest.get("ledger", {}).get("late_s", Analysis().late_s) * 1e9),
             row=_row(manifest, directory, phases),
+            devices=tuple(int(client["device"]) for client in _clients(manifest, "devices")),
+            probe=_probe(manifest),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
         raise UserError(f"{directory.manifest_path}: the manifest is damaged: {problem!r}") from problem
@@ -139,7 +150,20 @@ def _natural_order(facts: RunFacts) -> tuple[object, ...]:
 
 
 def _topics(manifest: Json) -> dict[int, str]:
-    return {int(client["publisher"]): str(client["topic"]) for client in _clients(manifest, "publishers")}
+    publishers = _clients(manifest, "publishers")
+    return {int(client["publisher"]): str(client.get("reply", client["topic"])) for client in publishers}
+
+
+def _probe(manifest: Json) -> ProbeFacts | None:
+    probe = manifest.get("clients", {}).get("probe")
+    if probe is None:
+        return None
+    overhearing = tuple(
+        subscription.subscriber
+        for subscription in _subscriptions(manifest)
+        if topic_matches(subscription.topic_filter, probe["topic"])
+    )
+    return ProbeFacts(int(probe["publisher"]), overhearing)
 
 
 def _subscriptions(manifest: Json) -> tuple[Subscription, ...]:
@@ -167,8 +191,8 @@ def _phases(manifest: Json) -> tuple[Phase, ...]:
 
 
 def _row(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -> dict[str, Any]:
-    run, workload, broker, machine, meter = (
-        manifest.get(section, {}) for section in ("run", "workload", "broker", "machine", "meter")
+    run, workload, broker, machine, meter, besides = (
+        manifest.get(section, {}) for section in ("run", "workload", "broker", "machine", "meter", "besides")
     )
     measure = next((phase for phase in phases if phase.name == "measure"), None)
     verdict, reasons = _verdict(manifest)
@@ -199,11 +223,12 @@ def _row(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -> 
         "is_cut_off": "verdict" not in manifest,
         "measure_start_ns": measure.start_ns if measure else None,
         "measure_end_ns": measure.end_ns if measure else None,
-        "proof_publications": manifest.get("proof", {}).get("publications", 0),
+        "other_publications": manifest.get("proof", {}).get("publications", 0) + besides.get("publications", 0),
+        "other_bytes": besides.get("payload_bytes", 0),
         "is_scalable": broker.get("is_scalable"),
         "system_cpu_percent": manifest.get("surroundings", {}).get("system_cpu_percent"),
         "trials": _trials(manifest, phases),
-        "counters": _counter_claims(broker),
+        "counters": _counter_claims(broker, others=besides.get("qos", [])),
     }
 
 
@@ -211,6 +236,7 @@ def _load_columns(workload: Json, meter: Json) -> dict[str, Any]:
     schedule = workload.get("schedule", {})
     arrivals = schedule.get("arrivals")
     return {
+        "role": workload.get("role", "one-way"),
         "payload_bytes": None if _has_sizes(workload) else workload.get("payload_bytes"),
         "publishers": workload.get("publishers"),
         "subscribers": workload.get("subscribers"),
@@ -291,12 +317,13 @@ def _busiest_percent(meter: Json) -> float | None:
     return max(shares, default=None)
 
 
-def _counter_claims(broker: Json) -> list[Json]:
+def _counter_claims(broker: Json, *, others: Sequence[int]) -> list[Json]:
+    """What the broker counts; nothing that can be compared where it leaves out a QoS that we used beside the load's."""
     return [
         {
             "name": claim["topic"],
             "equals": claim.get("equals"),
-            "qos": list(claim.get("qos", [])),
+            "qos": list(claim.get("qos", [])) if set(others) <= set(claim.get("qos", [])) else [],
             "note": claim.get("note"),
         }
         for claim in broker.get("counters", [])

@@ -54,6 +54,7 @@ _ABOUT_A_RUN = {
     "reasons": TEXTS,
     "started_at": TEXT,  # ISO 8601, UTC
     "phases": REAL_BY_TEXT,  # seconds
+    "role": TEXT,  # one-way | echo | loop
     "payload_bytes": INT,  # null where the messages of the run differ
     "identity": TEXT,  # how deliveries were told apart: study/identity.py
     "publishers": INT,
@@ -78,7 +79,8 @@ MANIFESTS = _schema(
     is_cut_off=BOOL,
     measure_start_ns=LONG,  # null: the run did not get that far
     measure_end_ns=LONG,
-    proof_publications=LONG,
+    other_publications=LONG,  # of ours that are no load: the proof of readiness, probes, devices' answers, commands
+    other_bytes=LONG,  # of their payloads
     is_scalable=BOOL,  # the broker uses several cores; null: not known
     system_cpu_percent=REAL,  # of all cores of the machine, measure phase
     trials=T.ArrayType(TRIAL),
@@ -118,6 +120,8 @@ DELIVERY = _schema(
     late=LONG,  # of those: more than analysis.late after the intended time
     lost=LONG,
     acknowledged_lost=LONG,
+    lost_there=LONG,  # this and the next: of those lost, on the way to a device and back; null without devices
+    lost_back=LONG,
     duplicated=LONG,  # this and the next two: null with identity by order
     duplicated_flagged=LONG,
     reordered=LONG,
@@ -129,8 +133,8 @@ DELIVERY = _schema(
 LATENCY = _schema(
     run_id=TEXT,
     cell=TEXT,
-    kind=TEXT,  # since the intended or the actual time of sending
-    group=TEXT,
+    kind=TEXT,  # since the intended or the actual time of sending; there: until a device has it; device: kept by it
+    group=TEXT,  # all, or the probe beside them
     n=LONG,
     mean_ms=REAL,
     sd_ms=REAL,

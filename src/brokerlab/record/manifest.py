@@ -13,7 +13,10 @@ Sections, in the order in which they are written:
     broker      name, driver, version, preset, command, address
     clock       name of the clock, and one reading of it beside the wall clock
     proof       what readiness was proved with: {"publications": n, "seconds": s}
-    clients     publishers [{publisher, topic}], subscribers [{subscriber, filter, granted_qos}]
+    clients     publishers [{publisher, topic}], subscribers [{subscriber, filter, granted_qos}];
+                in the role echo also publishers' reply and devices [{device, filter, topic, granted_qos}];
+                probe {publisher, topic, granted_qos}, where there is one
+    besides     what we published that is no load (probes, devices' answers): publications, payload_bytes, qos
     phases      [{name, start_ns, end_ns}]; trials of a search have their rate_per_s too
     search      of a search: its trials with what was seen and decided, and the rate that was found with its interval
     meter       what the generator says of itself: workers, schedule and receive lag, window, cores

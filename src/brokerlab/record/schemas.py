@@ -82,4 +82,11 @@ RAW_SCHEMAS = {
     "sessions": SESSIONS,
     "resources": RESOURCES,
     "counters": COUNTERS,
+    # Role echo: what the devices received (the subscriber is the device's number, the rest as it was published), and
+    # what they answered (the publisher is the device's number, and a message is due when it was received).
+    "device_deliveries": DELIVERIES,
+    "device_publications": PUBLICATIONS,
+    # The latency probe, kept apart from the load.
+    "probe_deliveries": DELIVERIES,
+    "probe_publications": PUBLICATIONS,
 }

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainValidator
 
-from brokerlab.study import access, factors, life, names, readers, topics
+from brokerlab.study import access, factors, life, names, readers, roles, topics
 from brokerlab.study import values as v
 from brokerlab.study.life import LifePart
 from brokerlab.study.part import Part
@@ -30,6 +30,7 @@ Protocol = Annotated[str, PlainValidator(factors.read_protocol)]
 QosLevel = Annotated[int, PlainValidator(factors.read_qos)]
 TransportName = Annotated[v.Transport, PlainValidator(access.read_transport)]
 CertificatesChoice = Annotated[v.Certificates, PlainValidator(access.read_certificates)]
+Role = Annotated[str, PlainValidator(roles.read_role)]
 Broker = Annotated[str, PlainValidator(factors.read_broker)]
 Name = Annotated[str, PlainValidator(factors.read_name)]
 Text = Annotated[str, PlainValidator(readers.read_text)]
@@ -84,9 +85,10 @@ class SystemPart(Part):
 class TopicsPart(Part):
     publish: Annotated[str, PlainValidator(topics.check_publish_topic)] = _WORKLOAD.topics.publish
     subscribe: Annotated[str, PlainValidator(topics.check_subscribe_filter)] = _WORKLOAD.topics.subscribe
+    reply: Annotated[str, PlainValidator(topics.check_publish_topic)] = _WORKLOAD.topics.reply
 
     def value(self) -> v.Topics:
-        return v.Topics(publish=self.publish, subscribe=self.subscribe)
+        return v.Topics(publish=self.publish, subscribe=self.subscribe, reply=self.reply)
 
 
 class SchedulePart(Part):
@@ -138,6 +140,9 @@ class WorkloadPart(Part):
     certificates: CertificatesChoice = _WORKLOAD.certificates
     credentials: access.CredentialsPart = access.CredentialsPart()
     clients: LifePart = LifePart()
+    role: Role = _WORKLOAD.role.value
+    echo: roles.EchoPart = roles.EchoPart()
+    probe: roles.ProbePart | None = None
 
     def value(self) -> v.Workload:
         return v.Workload(
@@ -153,6 +158,9 @@ class WorkloadPart(Part):
             certificates=self.certificates,
             credentials=self.credentials.value(),
             clients=self.clients.value(),
+            role=v.Roles(self.role),
+            echo=self.echo.value(),
+            probe=None if self.probe is None else self.probe.value(),
         )
 
 
@@ -183,6 +191,8 @@ class VariablesPart(Part):
     idle: list[Annotated[int, PlainValidator(life.read_idle)]] = Field(default=[], min_length=1)
     addresses: list[Annotated[int, PlainValidator(life.read_address_count)]] = Field(default=[], min_length=1)
     p99: list[LimitMs] = Field(default=[], min_length=1)
+    role: list[Role] = Field(default=[], min_length=1)
+    echo_qos: list[QosLevel] = Field(default=[], min_length=1)
 
     def levels(self, factor: str) -> tuple[v.Level, ...]:
         return tuple(getattr(self, factor))

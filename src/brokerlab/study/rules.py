@@ -20,7 +20,8 @@ from brokerlab.study.nearest import listed
 from brokerlab.study.payload_rules import check_payload
 from brokerlab.study.problems import RuleError, check_name
 from brokerlab.study.readers import read_arrivals, read_needed_phase_s, read_store_s
-from brokerlab.study.values import Arrivals, Phases, Qos, Schedule, Workload
+from brokerlab.study.role_rules import check_roles, roles_of
+from brokerlab.study.values import Arrivals, Phases, Qos, Roles, Schedule, Workload
 
 _BROKERS: KeyPath = ("system", "brokers")
 _SCHEDULE: KeyPath = (*WORKLOAD, "schedule")
@@ -42,6 +43,7 @@ def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> No
     _check_topics(document)
     _check_load_is_measurable(document)
     _check_search(document)
+    check_roles(document)
     _check_settings_have_effect(document)
 
 
@@ -160,6 +162,8 @@ def _check_rank(document: Document) -> None:
 
 def _check_topics(document: Document) -> None:
     """A filter that sees no publisher's topic: every message would be published for nobody."""
+    if Roles.ONE_WAY not in roles_of(document):
+        return  # there nobody hears by a filter of its own
     defaults = Workload().topics
     publish = document.get(*WORKLOAD, "topics", "publish") or defaults.publish
     subscribe = document.get(*WORKLOAD, "topics", "subscribe") or defaults.subscribe

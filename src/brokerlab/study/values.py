@@ -114,6 +114,14 @@ class Split(StrEnum):
     KEY = "key"  # all records with one value of a column are one publisher's
 
 
+class Roles(StrEnum):
+    """What the clients of a workload do with a message."""
+
+    ONE_WAY = "one-way"  # publishers send, subscribers receive
+    ECHO = "echo"  # devices answer every message on another topic, and who sent it receives the answer
+    LOOP = "loop"  # a client receives its own messages, over one connection
+
+
 class Join(StrEnum):
     """How the nodes of an ensemble are connected."""
 
@@ -166,6 +174,7 @@ class Topics:
 
     publish: str = "brokerlab/{publisher}"
     subscribe: str = "brokerlab/#"
+    reply: str = "brokerlab-echo/{publisher}"  # of a device's answers; used by echo
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +248,21 @@ class ClientLife:
 
 
 @dataclass(frozen=True, slots=True)
+class Echo:
+    """How a device answers; used by the role echo."""
+
+    qos: Qos = Qos.AT_MOST_ONCE
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A client beside the load that times a message of its own, there and back."""
+
+    every_s: float = 2.0
+    qos: Qos = Qos.AT_LEAST_ONCE
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     publishers: int = 1
     subscribers: int = 1
@@ -252,6 +276,9 @@ class Workload:
     certificates: Certificates = Certificates.NONE
     credentials: Credentials | None = None  # None: clients give no name
     clients: ClientLife = ClientLife()
+    role: Roles = Roles.ONE_WAY
+    echo: Echo = Echo()
+    probe: Probe | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-from brokerlab.study import quantity
+from brokerlab.study import quantity, roles
 from brokerlab.study.access import written_credentials
 from brokerlab.study.arrivals import KEYS
 from brokerlab.study.factors import FACTORS
@@ -28,6 +28,7 @@ from brokerlab.study.values import (
     Scenario,
     Schedule,
     Study,
+    Topics,
     Workload,
 )
 
@@ -71,7 +72,7 @@ def _workload(workload: Workload) -> dict[str, Any]:
     return {
         "publishers": workload.publishers,
         "subscribers": workload.subscribers,
-        "topics": _on_one_line({"publish": workload.topics.publish, "subscribe": workload.topics.subscribe}),
+        "topics": _on_one_line(_topics(workload.topics)),
         "payload": _payload(workload),
         "schedule": _on_one_line(_schedule(workload.schedule, own_times=_has_own_times(workload))),
         "qos": int(workload.qos),
@@ -79,6 +80,7 @@ def _workload(workload: Workload) -> dict[str, Any]:
         "transport": str(workload.transport),
         "certificates": str(workload.certificates),
         "clients": _on_one_line(written_life(workload.clients)),
+        **_flat(roles.written(workload)),
     } | (
         {"credentials": _on_one_line(_escaped(written_credentials(workload.credentials)))}
         if workload.credentials
@@ -102,6 +104,17 @@ def _payload(workload: Workload) -> Any:
     else:
         sizes = {"size": size}
     return _on_one_line(sizes | {"content": payload.content.value} | template)
+
+
+def _flat(keys: dict[str, Any]) -> dict[str, Any]:
+    """The same keys, each mapping on one line."""
+    return {key: _on_one_line(part) if isinstance(part, dict) else part for key, part in keys.items()}
+
+
+def _topics(topics: Topics) -> dict[str, Any]:
+    """The topic of answers only where it is not the usual one: most studies have none."""
+    reply = {} if topics.reply == Topics().reply else {"reply": topics.reply}
+    return {"publish": topics.publish, "subscribe": topics.subscribe} | reply
 
 
 def _has_own_times(workload: Workload) -> bool:

@@ -16,9 +16,16 @@ import pyarrow as pa
 
 from brokerlab.pipeline.manifests import RunFacts
 from brokerlab.pipeline.reduce.expectation import Expectation, expectation
-from brokerlab.pipeline.reduce.groups import Latencies
+from brokerlab.pipeline.reduce.groups import ALL, Latencies
 from brokerlab.pipeline.reduce.latency import Tally
 from brokerlab.pipeline.reduce.ledger import COLUMNS, Ledger
+from brokerlab.pipeline.reduce.parts import (
+    PROBE,
+    device_columns,
+    device_tallies,
+    probe_tallies,
+    without_overheard,
+)
 from brokerlab.pipeline.reduce.publications import Publications, read_publications
 from brokerlab.pipeline.reduce.raw import Bools, DamagedFileError, read_files
 from brokerlab.pipeline.reduce.rhythm import Rhythm
@@ -68,7 +75,7 @@ def bundles_of(work: Sequence[Work], *, count: int) -> list[tuple[Work, ...]]:
 def reduce_work(work: Work) -> Iterator[pa.RecordBatch]:
     """The partial results of one piece, as batches of schemas.PARTIALS; a damaged file becomes a problem."""
     parts: tuple[Callable[[Work], list[pa.RecordBatch]], ...] = (
-        (_deliveries,) if work.deliveries else (_publications, _usage, _counters, _sessions)
+        (_deliveries,) if work.deliveries else (_publications, _parts, _usage, _counters, _sessions)
     )
     for part in parts:
         try:
@@ -169,7 +176,7 @@ def _deliveries(work: Work) -> list[pa.RecordBatch]:
     timeline, rhythm = Timeline(work.run.phases), Rhythm()
     is_timed, untimed = _timed_flows(work, publications, expected), timeline.counts(np.empty(0, dtype=np.int64))
     for rows in _portions(work.deliveries):
-        first = ledger.add(rows)
+        first = ledger.add(without_overheard(rows, work.run))
         if is_timed is not None:
             untimed += timeline.counts(first.received_ns[~is_timed[first.flow]])
             first = first.where(is_timed[first.flow])
@@ -242,6 +249,21 @@ def _latency(run: RunFacts, kind: str, group: str, tally: Tally) -> list[pa.Reco
     return [
         *_partial_of_rows(run, "moments", [{"kind": kind, "group": group, **tally.moments()}]),
         partial(run, "bucket", {**names, **buckets}),
+    ]
+
+
+def _parts(work: Work) -> list[pa.RecordBatch]:
+    """What devices and the probe saw."""
+    run = work.run
+    if not run.devices and run.probe is None:
+        return []
+    publications, _ = _read_run(run)
+    echo = device_columns(run, publications)
+    own = {(kind, ALL): tally for kind, tally in device_tallies(run, publications).items()}
+    own |= {(kind, PROBE): tally for kind, tally in probe_tallies(run).items()}
+    return [
+        *([] if echo is None else [partial(run, "echo", echo)]),
+        *(batch for (kind, group), tally in own.items() if tally.n for batch in _latency(run, kind, group, tally)),
     ]
 
 

@@ -12,6 +12,7 @@ def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
     """One row per run, QoS asked and QoS granted; covers every publication of the run, warm-up included."""
     about = runs.select("run_id", "cell", F.col("qos").alias("qos_asked"), "is_cut_off", "identity")
     counts = _counts(partials).join(_published(partials), on="run_id", how="left").join(about, on="run_id", how="inner")
+    counts = counts.join(_heard(partials), on=["run_id", "qos_granted"], how="left")
     with_losses = counts.withColumns(
         {
             "acknowledged": _unless_qos_0(F.col("acknowledged")),
@@ -23,6 +24,8 @@ def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
     )
     return with_losses.withColumns(
         {
+            "lost_there": F.col("expected") - F.col("heard"),
+            "lost_back": F.col("heard") - F.col("delivered"),
             "contract": contract(),
             "failure_percent": 100 * share(F.col("lost"), F.col("expected")),
             "verdict": contract_verdict(),
@@ -49,6 +52,11 @@ def _counts(partials: DataFrame) -> DataFrame:
             total("unexpected.arrivals").alias("unexpected"),
         )
     )
+
+
+def _heard(partials: DataFrame) -> DataFrame:
+    """One row per run with devices and QoS granted: publications that reached a device."""
+    return family(partials, "echo").groupBy("run_id", "qos_granted").agg(total("heard").alias("heard"))
 
 
 def _published(partials: DataFrame) -> DataFrame:

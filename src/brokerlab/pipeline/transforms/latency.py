@@ -24,7 +24,10 @@ def histogram_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
 
 
 def latency_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
-    """One row per run that has a measure phase, kind and group; n is 0 where nothing at all arrived."""
+    """One row per run that has a measure phase, kind and group; n is 0 where nothing arrived.
+
+    What only some runs have (sizes, devices, a probe) has rows where there is something to say.
+    """
     moments = _moments(partials)
     quantiles = _quantiles(family(partials, "bucket"), moments=moments)
     measured = moments.join(quantiles, on=list(_KEY), how="inner").select(
@@ -42,7 +45,7 @@ def latency_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
     )
     counts = {name: F.coalesce(name, F.lit(0)) for name in ("n", "zero_count", "negative_count")}
     grid = _grid(runs).join(measured, on=list(_KEY), how="left").withColumns(counts)
-    is_other = ~F.col("group").isin(*GROUPS)
+    is_other = ~(F.col("group").isin(*GROUPS) & F.col("kind").isin(*KINDS))
     return grid.unionByName(measured.where(is_other).join(runs.select("run_id", "cell"), on="run_id")).to(LATENCY)
 
 

@@ -69,16 +69,17 @@ def _sum_if_all_known(column: str) -> Column:
 def counters_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
     """One row per run, node and counter: the broker's last value beside our count of the same thing."""
     claims = runs.select("run_id", F.inline("counters").alias("name", "equals", "qos_counted", "note"))
-    about = runs.select("run_id", "cell", "qos", "proof_publications")
+    about = runs.select("run_id", "cell", "qos", "other_publications", "other_bytes")
     published = (
         family(partials, "publisher")
         .groupBy("run_id")
         .agg(F.sum("published").alias("published"), F.sum("published_bytes").alias("published_bytes"))
     )
-    publications = F.coalesce("published", F.lit(0)) + F.coalesce("proof_publications", F.lit(0))
+    publications = F.coalesce("published", F.lit(0)) + F.coalesce("other_publications", F.lit(0))
     ours = F.when(F.col("equals") == "publications", publications).when(
-        F.col("equals") == "payload_bytes", F.coalesce("published_bytes", F.lit(0))
-    )  # the proof's messages have no payload
+        F.col("equals") == "payload_bytes",
+        F.coalesce("published_bytes", F.lit(0)) + F.coalesce("other_bytes", F.lit(0)),
+    )
     is_comparable = F.array_contains("qos_counted", F.col("qos"))
     return (
         family(partials, "counter")

@@ -1,0 +1,174 @@
+"""Who plays which part in a run beside plain publishers and subscribers: devices that answer, loops, a probe. Pure.
+
+one-way   publishers/0 ---------------> broker --> subscribers/0
+echo      publishers/0 --> broker --> devices/0 --> broker --> subscribers/0
+loop      loops/0 <--> broker
+probe     probe/0 <--> broker               beside any of them
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from brokerlab.lab.clients import SUBSCRIBERS, Clients, worker_specs
+from brokerlab.load.spec import Client, WorkerSpec
+from brokerlab.load.topics import PROBE_PREFIX
+from brokerlab.study.plan import PlannedRun
+from brokerlab.study.topics import expand, topic_matches
+from brokerlab.study.values import ClientLife, Payload, Probe, Roles, Schedule, Workload
+
+PUBLISHERS, DEVICES, LOOPS, PROBE = "publishers/0", "devices/0", "loops/0", "probe/0"
+PROBE_BYTES = 16  # the payload of a probe: its identity, which holds the time
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """All clients of a run by the part that they play."""
+
+    clients: Clients  # as the ledger sees them
+    devices: tuple[Client, ...] = ()
+    probe: Client | None = None
+    overhearing: int = 0  # subscribers of the load whose filter also matches the probe's topic
+    is_loop: bool = False
+
+    def expected(self, publications: Mapping[int, int]) -> dict[str, int]:
+        """How many messages each worker should receive of so many publications per publisher."""
+        probes = publications.get(self.probe.number, 0) if self.probe else 0
+        load = self.load(publications)
+        expected = {LOOPS if self.is_loop else SUBSCRIBERS: self.clients.expected(load) + self.overhearing * probes}
+        if self.devices:
+            expected[DEVICES] = sum(load.values())
+        if self.probe:
+            expected[PROBE] = probes
+        return expected
+
+    def load(self, publications: Mapping[int, int]) -> dict[int, int]:
+        """The publications without the probe's."""
+        own = None if self.probe is None else self.probe.number
+        return {number: count for number, count in publications.items() if number != own}
+
+    def probes(self, publications: Mapping[int, int]) -> int:
+        return publications.get(self.probe.number, 0) if self.probe else 0
+
+
+def cast_of(workload: Workload, clients: Clients, *, seed: int) -> Cast:
+    mark = f"{seed & 0xFFFFFF:06x}"
+    probe, overhearing = None, 0
+    if workload.probe is not None:
+        topic = f"{PROBE_PREFIX}{mark}"
+        # A number that neither a publisher nor a subscriber has.
+        number = max(workload.publishers, workload.subscribers)
+        probe = Client(number, f"bl{mark}x", topic, hears=topic)
+        overhearing = sum(topic_matches(each.topic, topic) for each in clients.subscribers)
+    return Cast(
+        clients,
+        devices=_devices(workload, clients, mark) if workload.role is Roles.ECHO else (),
+        probe=probe,
+        overhearing=overhearing,
+        is_loop=workload.role is Roles.LOOP,
+    )
+
+
+def _devices(workload: Workload, clients: Clients, mark: str) -> tuple[Client, ...]:
+    """One for each publisher, whose messages it hears and answers."""
+    return tuple(
+        Client(
+            each.number,
+            f"bl{mark}d{each.number}",
+            expand(workload.topics.reply, publisher=each.number),
+            hears=each.topic,
+        )
+        for each in clients.publishers
+    )
+
+
+def specs_of(run: PlannedRun, cast: Cast, *, host: str, port: int, folder: Path) -> tuple[WorkerSpec, ...]:
+    """The workers of a run; every part has one of its own, so that the CPU time of each is known."""
+    workload = run.cell.workload
+    publishing, subscribing, *idle = worker_specs(run, cast.clients, host=host, port=port, folder=folder)
+    specs = [publishing, subscribing]
+    if cast.is_loop:
+        loops = tuple(replace(each, hears=each.topic) for each in cast.clients.publishers)
+        specs = [replace(publishing, node=LOOPS, clients=loops, hears_qos=workload.qos)]
+    if cast.devices:
+        answering = replace(workload, qos=workload.echo.qos, schedule=Schedule(), clients=_staying(workload))
+        # Who hears the answers knows publishers by the topics of these, where payloads are too short to tell.
+        hearing = replace(
+            workload, qos=workload.echo.qos, topics=replace(workload.topics, publish=workload.topics.reply)
+        )
+        specs[1] = replace(subscribing, workload=hearing)
+        specs.append(
+            replace(
+                publishing,
+                node=DEVICES,
+                clients=cast.devices,
+                workload=answering,
+                files="device_",
+                hears_qos=workload.qos,
+            )
+        )
+    if cast.probe and workload.probe:
+        probing = _probing(workload, workload.probe)
+        specs.append(
+            replace(
+                publishing,
+                node=PROBE,
+                clients=(cast.probe,),
+                workload=probing,
+                fan_out=1.0,
+                files="probe_",
+                hears_qos=probing.qos,
+            )
+        )
+    return tuple(replace(spec, index=index) for index, spec in enumerate([*specs, *idle]))
+
+
+def _probing(workload: Workload, probe: Probe) -> Workload:
+    """The probe's own load: it shares the load's protocol and nothing else."""
+    return replace(
+        workload,
+        publishers=1,
+        subscribers=1,
+        payload_bytes=PROBE_BYTES,
+        payload=Payload(),
+        qos=probe.qos,
+        schedule=Schedule(rate_per_s=1 / probe.every_s),
+        role=Roles.LOOP,
+        probe=None,
+        clients=_staying(workload),
+    )
+
+
+def _staying(workload: Workload) -> ClientLife:
+    """Devices and probes connect once and stay, whatever the publishers do."""
+    return ClientLife(keep_alive_s=workload.clients.keep_alive_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Besides:
+    """What we published that is no load; the broker's own counters include it."""
+
+    publications: int
+    payload_bytes: int
+    qos: tuple[int, ...]
+
+
+def besides(workload: Workload, *, probes: int, answers: int, answered_bytes: int) -> Besides:
+    qos = ([int(workload.probe.qos)] if workload.probe else []) + (
+        [int(workload.echo.qos)] if workload.role is Roles.ECHO else []
+    )
+    return Besides(probes + answers, probes * PROBE_BYTES + answered_bytes, tuple(sorted(set(qos))))
+
+
+def cast_section(cast: Cast, granted: Mapping[int, int], devices: Mapping[int, int]) -> dict[str, object]:
+    """For the manifest: the clients that are neither publishers nor subscribers of the load."""
+    section: dict[str, object] = {}
+    if cast.devices:
+        section["devices"] = [
+            {"device": each.number, "filter": each.hears, "topic": each.topic, "granted_qos": devices[each.number]}
+            for each in cast.devices
+        ]
+    if cast.probe:
+        number = cast.probe.number
+        section["probe"] = {"publisher": number, "topic": cast.probe.topic, "granted_qos": granted[number]}
+    return section

@@ -1,0 +1,24 @@
+"""Which role a worker plays, by the name of its node."""
+
+from collections.abc import Callable
+
+from brokerlab.load.echoing import Echoing
+from brokerlab.load.idling import Idling
+from brokerlab.load.looping import Looping
+from brokerlab.load.publishing import Publishing
+from brokerlab.load.role import Role
+from brokerlab.load.spec import WorkerSpec
+from brokerlab.load.subscribing import Subscribing
+
+_ROLES: dict[str, Callable[..., Role]] = {
+    "publishers": Publishing,
+    "subscribers": Subscribing,
+    "loops": Looping,
+    "probe": Looping,
+    "devices": Echoing,
+    "idle": Idling,
+}
+
+
+def role_of(spec: WorkerSpec) -> Callable[..., Role]:
+    return _ROLES[spec.node.partition("/")[0]]

@@ -1,0 +1,135 @@
+"""What the clients beside the load saw: devices on the way there and back, and the latency probe.
+
+Their raw files are kept apart from the load's (record/schemas.py), so nothing of theirs is counted as load.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from brokerlab.pipeline.manifests import RunFacts
+from brokerlab.pipeline.reduce.latency import Tally
+from brokerlab.pipeline.reduce.publications import Publications, read_publications
+from brokerlab.pipeline.reduce.raw import Longs, longs, longs_or_zero, read_files
+
+PROBE = "probe"  # the group of the probe's latencies
+THERE, DEVICE = "there", "device"  # kinds of latency: until a device has a message, and how long it keeps it
+
+_HEARD = ("subscriber", "publisher", "seq", "intended_ns", "received_ns", "resolution_ns")
+_ANSWERED = ("publisher", "seq", "intended_ns", "sent_ns")
+
+
+def probe_tallies(run: RunFacts) -> dict[str, Tally]:
+    """Latencies of the probe's messages that were intended in the measure phase, by kind."""
+    if run.probe is None:
+        return {}
+    published = read_publications(
+        _files(run, "probe_publications"), publishers=[run.probe.publisher], measure=run.measure
+    )
+    heard = _table(run, "probe_deliveries", _HEARD)
+    place, rows = _first_arrivals(heard, published)
+    is_measured = published.is_measured[place]
+    place, rows = place[is_measured], rows[is_measured]
+    received, resolution = longs(heard, "received_ns")[rows], longs(heard, "resolution_ns")[rows]
+    tallies = {"intended": Tally(), "sent": Tally()}
+    tallies["intended"].add(received - published.intended_ns[place], resolution_ns=resolution)
+    tallies["sent"].add(received - published.sent_ns[place], resolution_ns=resolution)
+    return tallies
+
+
+def without_overheard(rows: pa.Table, run: RunFacts) -> pa.Table:
+    """Deliveries of the load without probes at subscribers whose filter matches them too: they are none of the load."""
+    if run.probe is None or not run.probe.overhearing:
+        return rows
+    is_probe = longs(rows, "publisher") == run.probe.publisher
+    is_overheard = is_probe & np.isin(longs(rows, "subscriber"), run.probe.overhearing)
+    return rows.filter(pa.array(~is_overheard))
+
+
+def device_columns(run: RunFacts, published: Publications) -> dict[str, Any] | None:
+    """The columns of families.ECHO, one row per publisher; None in a run without devices."""
+    if not run.devices:
+        return None
+    heard, answered = _table(run, "device_deliveries", _HEARD), _table(run, "device_publications", _ANSWERED)
+    place, _ = _first_arrivals(heard, published)
+    owner = np.repeat(np.arange(published.publishers.size), published.reach)[place]
+    _, is_sent = longs_or_zero(answered, "sent_ns")
+    granted = {subscription.subscriber: subscription.granted_qos for subscription in run.subscriptions}
+    numbers = published.publishers.tolist()
+    return {
+        "publisher": numbers,
+        "qos_granted": [granted.get(number) for number in numbers],
+        "heard": np.bincount(owner, minlength=len(numbers)),
+        "answered": [int(np.count_nonzero(is_sent & (longs(answered, "publisher") == number))) for number in numbers],
+    }
+
+
+def device_tallies(run: RunFacts, published: Publications) -> dict[str, Tally]:
+    """How long messages took to the devices, and how long these kept them, by kind; of the measure phase."""
+    if not run.devices:
+        return {}
+    there, kept = Tally(), Tally()
+    heard = _table(run, "device_deliveries", _HEARD)
+    place, rows = _first_arrivals(heard, published)
+    is_measured = published.is_measured[place]
+    place, rows = place[is_measured], rows[is_measured]
+    resolution = longs(heard, "resolution_ns")[rows]
+    there.add(longs(heard, "received_ns")[rows] - published.intended_ns[place], resolution_ns=resolution)
+    kept_ns = _kept_ns(heard, _table(run, "device_publications", _ANSWERED), published)
+    kept.add(kept_ns, resolution_ns=np.zeros(kept_ns.size, dtype=np.int64))
+    return {THERE: there, DEVICE: kept}
+
+
+def _kept_ns(heard: pa.Table, answered: pa.Table, published: Publications) -> Longs:
+    """From the arrival of a message of the measure phase at a device to its answer.
+
+    A device answers in the order in which it hears: its answer k belongs to the k-th message that it heard.
+    """
+    place, device = _places(heard, published), longs(heard, "subscriber")
+    owner, seq = longs(answered, "publisher"), longs(answered, "seq")
+    received, (sent, is_sent) = longs(answered, "intended_ns"), longs_or_zero(answered, "sent_ns")
+    found: list[Longs] = []
+    for number in np.unique(owner):
+        own = np.flatnonzero(owner == number)
+        own = own[np.argsort(seq[own])]
+        asked = place[device == number][: own.size]
+        own = own[: asked.size]
+        is_measured = (asked >= 0) & is_sent[own]
+        is_measured[is_measured] = published.is_measured[asked[is_measured]]
+        found.append((sent - received)[own[is_measured]])
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
+
+def _places(heard: pa.Table, published: Publications) -> Longs:
+    """The place of each row's publication, -1 where there is none."""
+    publisher, seq = longs(heard, "publisher"), longs(heard, "seq")
+    if not published.publishers.size:
+        return np.full(seq.size, -1, dtype=np.int64)
+    number = np.minimum(np.searchsorted(published.publishers, publisher), published.publishers.size - 1)
+    is_known = (published.publishers[number] == publisher) & (seq >= 0) & (seq < published.reach[number])
+    place = np.where(is_known, published.base[number] + seq, -1)
+    known = place[is_known]
+    # The intended time is part of a message's identity, where it carries it: that of another run has another one.
+    intended, carries_time = longs_or_zero(heard, "intended_ns")
+    has_same_time = ~carries_time[is_known] | (intended[is_known] == published.intended_ns[known])
+    place[is_known] = np.where(published.is_published[known] & has_same_time, known, -1)
+    return place
+
+
+def _first_arrivals(heard: pa.Table, published: Publications) -> tuple[Longs, Longs]:
+    """The places of the publications that arrived, each once, and the rows of their first arrivals."""
+    place = _places(heard, published)
+    rows = np.flatnonzero(place >= 0)
+    first, at = np.unique(place[rows], return_index=True)  # the first of equals: rows are in order of arrival
+    return first, rows[at]
+
+
+def _files(run: RunFacts, kind: str) -> Iterable[str]:
+    return map(str, run.directory.files(kind))
+
+
+def _table(run: RunFacts, kind: str, columns: Sequence[str]) -> pa.Table:
+    tables = list(read_files(_files(run, kind), kind, columns))
+    return pa.concat_tables(tables) if tables else pa.table({name: pa.array([], pa.int64()) for name in columns})

@@ -1,0 +1,106 @@
+"""The rules of roles and probes that concern two places of a study file at once."""
+
+from collections.abc import Iterable
+
+from brokerlab.study import life, quantity, roles, topics
+from brokerlab.study.document import Document, KeyPath
+from brokerlab.study.factors import read_clients
+from brokerlab.study.lookup import VARIABLES, WORKLOAD, read_or_none, values_of
+from brokerlab.study.readers import read_needed_phase_s
+from brokerlab.study.values import Arrivals, Behaviour, Phases, Probe, Roles, Workload
+
+_ALONE = "in the roles echo and loop every publisher hears for itself: leave it out"
+
+
+def check_roles(document: Document) -> None:
+    """Adds the problems that it finds to the document's."""
+    _check_echo_keys(document)
+    _check_hearers(document)
+    _check_reply(document)
+    _check_stays(document)
+    _check_search(document)
+    _check_probe(document)
+
+
+def roles_of(document: Document) -> list[Roles]:
+    """The roles of the study; none where one is not known, which the model reports."""
+    read = [read_or_none(roles.read_role, written) for _, written in values_of(document, "role")]
+    return [Roles(role) for role in read if role] or ([] if read else [Roles.ONE_WAY])
+
+
+def _there(document: Document, *paths: KeyPath) -> Iterable[KeyPath]:
+    return (path for path in paths if path in document.places)
+
+
+def _check_echo_keys(document: Document) -> None:
+    if Roles.ECHO in roles_of(document):
+        return
+    for path in _there(document, (*WORKLOAD, "echo"), (*VARIABLES, "echo_qos"), (*WORKLOAD, "topics", "reply")):
+        document.add(path, "belongs to the role echo; write role: echo", of_key=True)
+
+
+def _check_hearers(document: Document) -> None:
+    """Where nobody is a subscriber alone, a number of subscribers or their filter would look as if it counted."""
+    found = roles_of(document)
+    if not found or Roles.ONE_WAY in found:
+        return
+    default = Workload()
+    for path, written in values_of(document, "subscribers"):
+        if read_or_none(read_clients, written) not in (None, default.subscribers):
+            document.add(path, _ALONE)
+    subscribe = (*WORKLOAD, "topics", "subscribe")
+    if document.get(*subscribe) not in (None, default.topics.subscribe):
+        document.add(subscribe, _ALONE)
+
+
+def _check_reply(document: Document) -> None:
+    """A device must know whom it answers, and must not hear its own answers."""
+    if Roles.ECHO not in roles_of(document):
+        return
+    default, here = Workload().topics, (*WORKLOAD, "topics")
+    publish = read_or_none(topics.check_publish_topic, document.get(*here, "publish") or default.publish)
+    reply = read_or_none(topics.check_publish_topic, document.get(*here, "reply") or default.reply)
+    if not publish or not reply:
+        return
+    if topics.may_match(publish, reply):
+        document.add(here, f'the answers on "{reply}" would reach the devices, which hear "{publish}"')
+    publishers = [read_or_none(read_clients, written) for _, written in values_of(document, "publishers")]
+    is_many = any(number is not None and number > 1 for number in publishers)
+    for key, pattern in (("publish", publish), ("reply", reply)):
+        if is_many and "{publisher}" not in pattern:
+            document.add(here, f'{key} "{pattern}" needs {{publisher}}: a device answers one of several publishers')
+
+
+def _check_stays(document: Document) -> None:
+    """A client that hears over the connection on which it publishes would have to subscribe anew each time."""
+    if Roles.LOOP not in roles_of(document):
+        return
+    for path, written in values_of(document, "behaviour"):
+        behaviour = read_or_none(life.read_behaviour, written)
+        if behaviour not in (None, Behaviour.PERSISTENT):
+            document.add(path, "in the role loop connections last as long as the run: write persistent")
+
+
+def _check_search(document: Document) -> None:
+    """Trials are decided by what plain subscribers count."""
+    arrivals = (*WORKLOAD, "schedule", "arrivals")
+    if document.get(*arrivals) != Arrivals.SEARCH:
+        return
+    for path, written in values_of(document, "role"):
+        if read_or_none(roles.read_role, written) not in (None, Roles.ONE_WAY):
+            document.add(path, "a search needs the role one-way")
+    for path in _there(document, (*WORKLOAD, "probe")):
+        document.add(path, "has no place in a search, which counts the load alone", of_key=True)
+
+
+def _check_probe(document: Document) -> None:
+    if not isinstance(document.get(*WORKLOAD, "probe"), dict):
+        return
+    every = document.get(*WORKLOAD, "probe", "every")
+    every_s = Probe().every_s if every is None else read_or_none(roles.read_every_s, every)
+    measure = document.get("deploy", "phases", "measure")
+    measure_s = Phases().measure_s if measure is None else read_or_none(read_needed_phase_s, measure)
+    if every_s is not None and measure_s is not None and every_s > measure_s:
+        span = quantity.seconds_text(measure_s)
+        path = (*WORKLOAD, "probe") if every is None else (*WORKLOAD, "probe", "every")
+        document.add(path, f"no probe is due in the {span} of deploy.phases.measure; raise one of them")
