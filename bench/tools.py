@@ -54,10 +54,21 @@ def _mqttwrk(load: Load) -> Commands:
     ]  # fmt: skip
 
 
+def _mqttv5(load: Load) -> Commands:
+    return [], [
+        [
+            "mqttv5", "bench", "--mode", "throughput", "--duration", "60", "--warmup", "0", "-H", HOST,
+            "-p", str(load.port), "--payload-size", str(PAYLOAD_BYTES), "-q", str(load.qos),
+            "--publishers", str(load.publishers), "--subscribers", str(load.subscribers),
+        ]
+    ]  # fmt: skip
+
+
 TOOLS = (
     Tool("mosquitto_pub/sub", "mosquitto_pub", _mosquitto),
     Tool("paho", "", _paho),
     Tool("mqttwrk", "mqttwrk", _mqttwrk, qos=(0, 1)),  # aborts at QoS 2
+    Tool("mqttv5-cli", "mqttv5", _mqttv5),
 )
 
 
