@@ -6,9 +6,13 @@ import pyarrow.dataset as ds
 import pytest
 from broker_rig import running
 
-from brokerlab.brokers.base import Found
+from brokerlab.brokers.base import Found, Node
+from brokerlab.brokers.port import free_port
+from brokerlab.brokers.process import BrokerProcess
 from brokerlab.brokers.registry import driver
+from brokerlab.errors import RunError
 from brokerlab.lab.clients import clients_of
+from brokerlab.lab.proof import prove_ready
 from brokerlab.load.client import Client
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Go, WorkerSpec
@@ -111,3 +115,42 @@ def test_a_file_is_replayed_byte_for_byte_by_three_publishers(port, tmp_path, qo
         assert own == lines[number::3]
     assert len(published) == records
     assert identities(delivered) == identities(published)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "said"), [("3.1.1", "packets of up to 150017 bytes"), ("5.0", "100000 bytes at most")]
+)
+def test_a_broker_s_limit_of_packets_is_said_with_the_size(tmp_path, protocol, said):
+    """Mosquitto closes the connection of an older client, and tells one of MQTT 5.0 in CONNACK."""
+    mosquitto = driver("mosquitto")
+    if not isinstance(found := mosquitto.find(), Found):
+        pytest.skip("Mosquitto is not installed")
+    port = free_port("127.0.0.1")
+    config = tmp_path / "limited.conf"
+    config.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nuser root\nmax_packet_size 100000\n")
+    workload = Workload(payload_bytes=150_000, schedule=Schedule(rate_per_s=10), protocol=protocol)
+    node = Node(argv=(found.program, "-c", str(config)), host="127.0.0.1", port=port)
+
+    with BrokerProcess(node, folder=tmp_path) as process:
+        prove_ready(process, node.host, node.port)
+        reasons = closed_by(workload, port, tmp_path / "run")
+
+    assert said in reasons
+
+
+def closed_by(workload, port, folder) -> str:
+    client = clients_of(workload, seed=1).publishers
+    spec = WorkerSpec(
+        node="publishers/0", index=0, host="127.0.0.1", port=port, clients=client, workload=workload, fan_out=1.0,
+        seed=1, run=folder,
+    )  # fmt: skip
+    try:
+        with Crew([spec]) as crew:
+            crew.connect(timeout_s=10)
+            start_ns = time.monotonic_ns()
+            crew.go(Go(start_ns, start_ns, start_ns + 500_000_000))
+            crew.sent(deadline_ns=start_ns + 3 * 10**9)
+            (stopped,) = crew.stop().values()
+    except RunError as problem:
+        return problem.message
+    return "".join(stopped.closed_by_broker)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from brokerlab.errors import RunError
 from brokerlab.load.packets import REASONS, ConnAck, Disconnect, Packet, connack_reason
 from brokerlab.load.properties import (
+    MAXIMUM_PACKET_SIZE,
     MAXIMUM_QOS,
     RECEIVE_MAXIMUM,
     SERVER_KEEP_ALIVE,
@@ -19,8 +20,10 @@ from brokerlab.load.properties import (
     number_of,
 )
 from brokerlab.load.sessionlog import SessionLog
+from brokerlab.load.shapes import packet_bytes
 from brokerlab.load.spec import Client
 from brokerlab.load.stream import Stream, send_all
+from brokerlab.study.identity import largest_payload_bytes
 from brokerlab.study.values import Workload
 
 _MOST_IN_FLIGHT = 65_535
@@ -64,6 +67,10 @@ def session_of(
     highest = number_of(said, MAXIMUM_QOS)
     if highest is not None and workload.qos > highest:
         raise RunError(f"{client.name}: the broker takes QoS {highest} at most, and the run needs QoS {workload.qos}")
+    largest = number_of(said, MAXIMUM_PACKET_SIZE)
+    if largest is not None and (needed := publish_bytes(client.topic, workload, level=level)) > largest:
+        limit = f"the broker takes packets of {largest} bytes at most"
+        raise RunError(f"{client.name}: {limit}, and those of the run have up to {needed}")
     receive_maximum = number_of(said, RECEIVE_MAXIMUM)
     keep_alive_s = number_of(said, SERVER_KEEP_ALIVE)
     return Session(
@@ -74,6 +81,12 @@ def session_of(
         workload.clients.keep_alive_s if keep_alive_s is None else keep_alive_s,
         answer.session_present,
     )
+
+
+def publish_bytes(topic: str, workload: Workload, *, level: int) -> int:
+    """The length of the largest PUBLISH of the workload on this topic."""
+    head = 2 + len(topic.encode()) + (2 if workload.qos else 0) + (1 if level == 5 else 0)
+    return packet_bytes(head + largest_payload_bytes(workload))
 
 
 def pass_over(view: NDArray[np.uint8], at: int, *, level: int) -> int:

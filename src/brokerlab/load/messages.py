@@ -156,7 +156,7 @@ class ShapedMessages:
 
     @property
     def largest(self) -> int:
-        return 5 + self._head.size + self._sizes.largest
+        return shapes.packet_bytes(self._head.size + self._sizes.largest)
 
     @property
     def built_bytes(self) -> int:

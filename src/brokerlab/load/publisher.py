@@ -30,6 +30,7 @@ Longs = NDArray[np.int64]
 
 BLOCK_BYTES = 256 * 1024  # handed to the socket at once, at most
 _BLOCKS_AT_ONCE = 4
+_SUSPECT_BYTES = 8192  # some brokers take no more
 _FIRST_RING = 8  # one of thousands of publishers has a message or two in flight; a faster one's ring grows
 # The rows of a ring.
 _INTENDED, _RELEASED, _SENT, _ACKED = range(4)
@@ -249,6 +250,12 @@ class Publisher:
     def answer(self, data: memoryview) -> None:
         """Queues bytes that are no message; they leave with what is pushed next."""
         self._outbox.put(data)
+
+    def explained(self, problem: OSError) -> str:
+        """Why the connection ended; with large packets on the way, how large they are: brokers limit that."""
+        size = self.messages.largest
+        is_suspect = size >= _SUSPECT_BYTES and self.following > 0
+        return f"{problem}, when it was sent packets of up to {size} bytes" if is_suspect else str(problem)
 
     def ping(self) -> None:
         self._outbox.put(memoryview(b"\xc0\x00"))

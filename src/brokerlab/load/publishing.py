@@ -300,7 +300,7 @@ class Publishing:
             self._open.pop(fd)
             self._agenda.leave(fd)
             self._leaving.pop(fd, None)
-            self._connections.lost(fd, str(problem))
+            self._connections.lost(fd, publisher.explained(problem))
             publisher.stream.close()
         else:
             self._account.blocked += publisher.is_blocked

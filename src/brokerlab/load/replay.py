@@ -54,7 +54,7 @@ class RecordMessages:
         self._head, self._id_at, self._first_byte = shapes.head_of(client.topic, workload, level=level)
         self.count = None if replay.repeat else own.size
         self.offsets_ns = None if records.offsets_ns is None else records.offsets_ns[own]
-        self.largest = 5 + self._head.size + int(self._sizes.max(initial=0))
+        self.largest = shapes.packet_bytes(self._head.size + int(self._sizes.max(initial=0)))
         self.built_bytes = min(self.largest, self._head.size + LARGE_BYTES)
 
     def _places(self, first_seq: int, count: int) -> Longs:

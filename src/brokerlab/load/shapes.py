@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from brokerlab.load.packets import encode_length
 from brokerlab.load.wire import Bytes, Longs
 from brokerlab.study.values import Workload
 
@@ -109,6 +110,11 @@ def head_of(topic: str, workload: Workload, *, level: int) -> tuple[Bytes, int, 
     head = len(name).to_bytes(2, "big") + name + (b"\0\0" if workload.qos else b"") + properties
     id_at = len(name) + 2 if workload.qos else -1
     return np.frombuffer(head, dtype=np.uint8).copy(), id_at, 0x30 | workload.qos << 1
+
+
+def packet_bytes(rest: int) -> int:
+    """The length of a packet whose fixed header is followed by so many bytes."""
+    return 1 + len(encode_length(rest)) + rest
 
 
 def drawn(seed: int, seqs: Longs) -> Words:
