@@ -126,6 +126,27 @@ def flow(**counts):
     return {**zero, "qos_granted": 1, "last_received_ns": None, **counts}
 
 
+@pytest.mark.parametrize(
+    ("qos", "acknowledged", "delivered", "lost_after", "verdict"),
+    [(0, 0, 5, None, "unknown"), (1, 5, 5, 0, "kept"), (1, 5, 3, 2, "broken"), (1, 4, 3, None, "unknown")],
+)
+def test_by_order_what_cannot_be_told_is_null(spark, qos, acknowledged, delivered, lost_after, verdict):
+    """Where everything was acknowledged the lost ones were too; where not, nobody knows which were lost."""
+    partials = partials_from(
+        spark,
+        ("a/1", "publisher", {"publisher": 0, "published": 5, "acknowledged": acknowledged}),
+        ("a/1", "expected", {"qos_granted": qos, "pairs": 5, "acknowledged_pairs": acknowledged}),
+        ("a/1", "flow", flow(subscriber=0, delivered=delivered, acknowledged_delivered=3) | {"qos_granted": qos}),
+    )
+    about = {"run_id": "a/1", "qos": qos, "identity": "order"}
+
+    (row,) = delivery_table(partials, runs=runs_from(spark, about)).collect()
+
+    assert (row.delivered, row.lost, row.unexpected) == (delivered, 5 - delivered, 0)
+    assert (row.duplicated, row.duplicated_flagged, row.reordered) == (None, None, None)
+    assert (row.acknowledged_lost, row.verdict, row.identity) == (lost_after, verdict, "order")
+
+
 def test_flows_of_several_workers_add_up(spark):
     partials = partials_from(
         spark,

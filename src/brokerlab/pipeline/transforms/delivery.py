@@ -67,7 +67,11 @@ def _published(partials: DataFrame) -> DataFrame:
 
 def _unless_by_order(count: Column) -> Column:
     """With identity by order one message is like the other: which came twice or late is not known."""
-    return F.when(F.col("identity") != "order", count)
+    return F.when(~_is_by_order(), count)
+
+
+def _is_by_order() -> Column:
+    return F.col("identity").eqNullSafe("order")
 
 
 def _acknowledged_lost() -> Column:
@@ -75,9 +79,7 @@ def _acknowledged_lost() -> Column:
     lost = F.col("expected") - F.col("delivered")
     is_told = (lost == 0) | (F.col("acknowledged_expected") == F.col("expected"))
     by_order = F.when(is_told, lost)
-    return F.when(F.col("identity") == "order", by_order).otherwise(
-        F.col("acknowledged_expected") - F.col("acknowledged_delivered")
-    )
+    return F.when(_is_by_order(), by_order).otherwise(F.col("acknowledged_expected") - F.col("acknowledged_delivered"))
 
 
 def _unless_qos_0(count: Column) -> Column:

@@ -1,0 +1,84 @@
+"""Classes of payloads and identities that are not in the payload, without Spark; countable on paper."""
+
+import pytest
+from pipeline_runs import RunBuilder, arrival, publication
+from test_reduce_ledger import ledger, partials_of
+
+pytestmark = pytest.mark.pipeline
+
+ORDER = {"identity": {"form": "order", "window": None}}
+
+
+def four_messages():
+    return [publication(seq, 2000 + 100 * seq) for seq in range(4)]
+
+
+def without_number(of, after_ms, seq):
+    return arrival(of, after_ms) | {"seq": seq, "intended_ns": None}
+
+
+def latencies(run):
+    return {(row["kind"], row["group"]): row["n"] for row in partials_of(run)["moments"]}
+
+
+def test_an_arrival_without_its_time_takes_it_from_the_publication(study):
+    sent = four_messages()
+    arrivals = [without_number(message, 1, message["seq"]) for message in sent]
+    run = RunBuilder().write(study, publications={"p": sent}, deliveries={"s": arrivals})
+
+    assert ledger(run, "arrivals", "delivered") == {"arrivals": 4, "delivered": 4}
+    (moments,) = [row for row in partials_of(run)["moments"] if row["kind"] == "intended"]
+    assert (moments["n"], moments["min_ns"], moments["max_ns"]) == (4, 1_000_000, 1_000_000)
+
+
+def test_an_arrival_before_its_publication_was_due_is_another_s(study):
+    sent = four_messages()
+    run = RunBuilder().write(study, publications={"p": sent}, deliveries={"s": [without_number(sent[0], 1, 3)]})
+
+    assert ledger(run, "arrivals") == {"arrivals": 0}
+    assert [row["arrivals"] for row in partials_of(run)["unexpected"]] == [1]
+
+
+def test_by_order_a_flow_with_losses_is_counted_and_has_no_latency(study):
+    sent = four_messages()
+    arrivals = [without_number(sent[place], 1, seq) for seq, place in enumerate([0, 2, 3])]
+    run = RunBuilder(more=ORDER).write(study, publications={"p": sent}, deliveries={"s": arrivals})
+
+    assert ledger(run, "arrivals", "delivered") == {"arrivals": 3, "delivered": 3}
+    assert latencies(run) == {}
+    ticks = [row for row in partials_of(run)["tick"] if row["kind"] == "latency"]
+    assert sum(row["n"] for row in ticks) == 3
+    assert [row["buckets"] for row in ticks] == [[]] * len(ticks)
+
+
+def test_by_order_a_whole_flow_has_its_latency(study):
+    sent = four_messages()
+    arrivals = [without_number(message, 1, message["seq"]) for message in sent]
+    run = RunBuilder(more=ORDER).write(study, publications={"p": sent}, deliveries={"s": arrivals})
+
+    assert latencies(run) == {("intended", "all"): 4, ("sent", "all"): 4}
+
+
+def test_by_order_what_is_too_much_is_unexpected(study):
+    sent = four_messages()
+    arrivals = [without_number(sent[3], 1, seq) for seq in range(6)]
+    run = RunBuilder(more=ORDER).write(study, publications={"p": sent}, deliveries={"s": arrivals})
+
+    assert ledger(run, "delivered") == {"delivered": 4}
+    assert [row["arrivals"] for row in partials_of(run)["unexpected"]] == [2]
+    assert latencies(run) == {}
+
+
+def test_each_class_of_payloads_is_a_group_of_latency(study):
+    sizes = [64, 1024, 64, 64]
+    sent = [publication(seq, 2000 + 100 * seq, payload_bytes=size) for seq, size in enumerate(sizes)]
+    arrivals = [arrival(message, 1 + (message["payload_bytes"] > 64)) for message in sent]
+    builder = RunBuilder()
+    workload = builder.sections()["workload"] | {"payload": {"mix": [[64, 75.0], [1024, 25.0]]}}
+    run = RunBuilder(more={"workload": workload}).write(study, publications={"p": sent}, deliveries={"s": arrivals})
+
+    found = {row["group"]: (row["n"], row["max_ns"]) for row in partials_of(run)["moments"] if row["kind"] == "sent"}
+
+    assert found == {
+        "all": (4, 1_900_000), "payload 64 B": (3, 900_000), "payload 1024 B": (1, 1_900_000),
+    }  # fmt: skip
