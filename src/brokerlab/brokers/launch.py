@@ -8,6 +8,7 @@ It is a program of its own, because code between fork and exec is not safe where
 
 import ctypes
 import os
+import resource
 import signal
 import sys
 
@@ -23,6 +24,8 @@ def main(parent_pid: int, argv: list[str]) -> int:
         return NOT_STARTED
     if os.getppid() != parent_pid:
         return NOT_STARTED  # it died before we were tied to it, and nobody would stop us
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # each client is a file of the broker's
     try:
         os.execvp(argv[0], argv)  # noqa: S606 - no shell is meant
     except OSError as problem:

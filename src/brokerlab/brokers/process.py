@@ -99,6 +99,13 @@ class BrokerProcess:
                 self._exit_code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
         return self._exit_code
 
+    def open_files_limit(self) -> int | None:
+        """How many files the process may have open, and so about how many clients; None when it has ended."""
+        try:
+            return int(psutil.Process(self.pid).rlimit(psutil.RLIMIT_NOFILE)[0])
+        except psutil.Error:
+            return None
+
     def pids(self) -> list[int]:
         """The process and its descendants that run now, parents before children; cheap enough for sampling."""
         return list(_descendants(self.pid)) if self.is_alive() else []

@@ -9,11 +9,11 @@ from pathlib import Path
 import psutil
 
 from brokerlab.cli.checkup import Check, limited, ok
+from brokerlab.lab.reach import FILES_BESIDE_CONNECTIONS, UNLIMITED, read_reach
 
 ENOUGH_CORES = 4  # broker, publishers, subscribers, and one for everything else
 ENOUGH_MEMORY_BYTES = 4 << 30
 ENOUGH_FILES = 60_000
-FILES_BESIDE_CONNECTIONS = 200  # libraries, raw files, pipes to the workers
 BUSY_SHARE = 0.25  # of a core's time, by load average
 STEAL_PERCENT = 1.0
 STEAL_INTERVAL_S = 0.5
@@ -33,6 +33,7 @@ def machine_checks() -> list[Check]:
         _clock,
         _open_files,
         _ports,
+        _connections,
     )
     return [look() for look in looks]
 
@@ -158,4 +159,23 @@ def _ports() -> Check:
         found,
         follows="more connections to one broker need more source addresses (127.0.0.2, ...)",
         lift='sysctl -w net.ipv4.ip_local_port_range="1024 65535"',
+    )
+
+
+def _connections() -> Check:
+    """What the limits together allow."""
+    reach = read_reach()
+    one, most, addresses = reach.most(), reach.most(1 << 20), reach.addresses_needed()
+    files = "any number of" if reach.open_files >= UNLIMITED - FILES_BESIDE_CONNECTIONS else f"{reach.open_files:,}"
+    limits = f"open files allow {files}, an address {reach.ports:,}, memory about {reach.memory:,}"
+    found = (
+        f"{one:,} from one source address" + (f", {most:,} from {addresses}" if addresses > 1 else "") + f": {limits}"
+    )
+    if most >= ENOUGH_FILES:
+        return ok("connections", found)
+    return limited(
+        "connections",
+        found,
+        follows="a study with more clients is refused by `brokerlab plan`",
+        lift="a higher hard limit of nofile; more source addresses: scenario.workload.clients.addresses",
     )

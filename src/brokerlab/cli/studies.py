@@ -10,6 +10,7 @@ import typer
 from brokerlab.brokers.base import Broker, Found, Missing
 from brokerlab.brokers.registry import DRIVERS
 from brokerlab.errors import UserError
+from brokerlab.lab.reach import connections_of, read_reach, shortfalls
 from brokerlab.presets import preset_names, preset_path
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.file import missing_brokers, read_study
@@ -41,7 +42,21 @@ def prepare(argument: str, *, settings: Sequence[str], levels: Sequence[str]) ->
     """The study and its plan; every problem of the study is raised at once, and so is every missing broker."""
     facts = {name: _facts(driver, driver.find()) for name, driver in DRIVERS.items()}
     study = read_study(study_path(argument), settings=settings, drivers=facts)
-    return Prepared(study, make_plan(study, missing=missing_brokers(study, drivers=facts), keep=levels))
+    plan = make_plan(study, missing=missing_brokers(study, drivers=facts), keep=levels)
+    _refuse_too_many_connections(plan)
+    return Prepared(study, plan)
+
+
+def _refuse_too_many_connections(plan: Plan) -> None:
+    """A run that cannot connect all its clients would tell nothing of the broker."""
+    reach = read_reach()
+    lines = [
+        f"{cell.id} needs {connections_of(cell.workload):,} connections: {'; '.join(reasons)}"
+        for cell in plan.cells
+        if (reasons := shortfalls(cell.workload, reach))
+    ]
+    if lines:
+        raise UserError("\n".join(lines), hint="`brokerlab doctor` says what this machine can reach")
 
 
 def _facts(driver: Broker, found: Found | Missing) -> DriverFacts:

@@ -256,7 +256,7 @@ class _Walk:
         process = stack.enter_context(BrokerProcess(node, folder=folder))
         proof = prove_ready(process, node.host, node.port, login=access.login)
         self._proved = proof.publications
-        self._manifest.add("proof", asdict(proof))
+        self._manifest.add("proof", asdict(proof) | {"broker_open_files": process.open_files_limit()})
         return process
 
     def _counters(self) -> tuple[Counter, ...]:

@@ -1,0 +1,68 @@
+"""How many connections this machine can hold to one broker of its own, and what sets the limit.
+
+open files   every connection is a file of the broker's process, and one of a worker's (getrlimit(2))
+ports        of each source address, to one port of the broker (ip(7), ip_local_port_range)
+memory       of two sockets, a client of ours and one of the broker's: a rough figure
+"""
+
+import resource
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from brokerlab.study.values import Workload
+
+FILES_BESIDE_CONNECTIONS = 200  # libraries, raw files, pipes to the workers
+BYTES_PER_CONNECTION = 32 << 10
+UNLIMITED = 1 << 30
+_PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Connections that each of the limits allows."""
+
+    open_files: int
+    ports: int  # of one source address
+    memory: int
+
+    def most(self, addresses: int = 1) -> int:
+        return min(self.open_files, self.ports * addresses, self.memory)
+
+    def addresses_needed(self) -> int:
+        """With so many source addresses ports are no limit any more."""
+        return -(-min(self.open_files, self.memory) // self.ports)
+
+
+def read_reach() -> Reach:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = UNLIMITED if hard == resource.RLIM_INFINITY else hard
+    low, high = (int(part) for part in _PORT_RANGE.read_text(encoding="ascii").split())
+    return Reach(
+        open_files=max(0, files - FILES_BESIDE_CONNECTIONS),
+        ports=high - low + 1,
+        memory=psutil.virtual_memory().available // BYTES_PER_CONNECTION,
+    )
+
+
+def connections_of(workload: Workload) -> int:
+    """Connections that stand at the same time."""
+    return workload.publishers + workload.subscribers + workload.clients.idle
+
+
+def shortfalls(workload: Workload, reach: Reach) -> list[str]:
+    """Which limits the clients of a workload would break, in numbers; empty if all of them fit."""
+    needed, addresses = connections_of(workload), max(1, len(workload.clients.addresses))
+    reasons = []
+    if needed > reach.open_files:
+        reasons.append(f"the limit of open files allows {reach.open_files:,} (raise the hard limit of nofile)")
+    if needed > reach.ports * addresses:
+        enough = -(-needed // reach.ports)
+        reasons.append(
+            f"{addresses} source address{'es have' if addresses > 1 else ' has'} {reach.ports * addresses:,} ports "
+            f"(set scenario.workload.clients.addresses to {enough})"
+        )
+    if needed > reach.memory:
+        reasons.append(f"the memory that is free is enough for about {reach.memory:,}")
+    return reasons
