@@ -1,8 +1,8 @@
 """How many connections this machine can hold to one broker of its own, and what sets the limit.
 
-open files   every connection is a file of the broker's process, and one of a worker's (getrlimit(2))
-ports        of each source address, to one port of the broker (ip(7), ip_local_port_range)
-memory       of two sockets, a client of ours and one of the broker's: a rough figure
+open files: every connection is a file of the broker's process, and one of a worker's (getrlimit(2))
+ports: of each source address, to one port of the broker (ip(7), ip_local_port_range)
+memory: of two sockets, a client of ours and one of the broker's; a rough figure
 """
 
 import resource

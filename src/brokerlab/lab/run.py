@@ -133,7 +133,7 @@ class _Walk:
         self._crew = stack.enter_context(Crew(specs))
         self._pinned = pin(self._pids())
         self._sampler = stack.enter_context(Sampler(self._pids, self._directory))
-        self._lookout = stack.enter_context(Lookout(node.port))
+        self._lookout = stack.enter_context(Lookout())
         granted = self._connect()
         publications = self._publish()
         counted = self._compare_counters(watch, counters, publications)
@@ -299,7 +299,12 @@ class _Walk:
         self._manifest.add("meter", self._meter_section(meter, stopped))
         self._process.require_alive("the end of the run")
         order, limits = self._order, self._study.analysis.guards
-        around = summarize(self._lookout.readings, measure_ns=order.measure_ns, end_ns=order.end_ns)
+        around = summarize(
+            self._lookout.readings,
+            measure_ns=order.measure_ns,
+            end_ns=order.end_ns,
+            backlogs_bytes=[each.backlog_bytes for each in stopped.values()],
+        )
         self._manifest.add("surroundings", asdict(around))
         guards = meter_reasons(meter, limits)
         guards += machine_reasons(around, limits, payload_bytes=largest_payload_bytes(self._run.cell.workload))

@@ -1,9 +1,8 @@
-"""What the machine did around a run that no broker is to blame for: swapping, stolen cores, clock steps, full sockets.
+"""What the machine did around a run that no broker is to blame for: swapping, stolen cores, clock steps.
 
 A thread reads a few files below /proc twice a second; what follows from the readings is pure.
 """
 
-import statistics
 import threading
 import time
 from collections.abc import Sequence
@@ -32,7 +31,6 @@ class Reading:
     idle_ticks: int
     all_ticks: int
     wall_less_mono_ns: int
-    backlog_bytes: int  # the most that waits unread in one socket of our clients
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +41,12 @@ class Surroundings:
     swap_growth_bytes: int | None  # over the run
     steal_percent: float | None  # of all cores, in the measure phase
     clock_step_ms: float | None  # of the wall clock against the monotonic one, over the run
-    socket_backlog_bytes: float | None  # mean of the readings in the measure phase
+    socket_backlog_bytes: float | None  # unread in the fullest socket, mean of the measure phase (load/backlog.py)
     system_cpu_percent: float | None = None  # of all cores, in the measure phase, whoever used them
 
 
-def read_machine(port: int) -> Reading:
-    """Reads the machine now; `port` is the broker's."""
+def read_machine() -> Reading:
+    """Reads the machine now."""
     ticks = [int(field) for field in Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:]]
     return Reading(
         at_ns=time.monotonic_ns(),
@@ -57,19 +55,16 @@ def read_machine(port: int) -> Reading:
         idle_ticks=sum(ticks[_IDLE]),
         all_ticks=sum(ticks[:_TICK_FIELDS]),
         wall_less_mono_ns=wall_less_monotonic_ns(),
-        backlog_bytes=unread_bytes(Path("/proc/net/tcp").read_text(encoding="ascii"), port),
     )
 
 
-def unread_bytes(proc_net_tcp: str, port: int) -> int:
-    """The most bytes that wait unread in one socket that is connected to this port, by the text of /proc/net/tcp."""
-    remote = f":{port:04X}"
-    rows = (line.split() for line in proc_net_tcp.splitlines()[1:])
-    return max((int(row[4].partition(":")[2], 16) for row in rows if row[2].endswith(remote)), default=0)
+def summarize(
+    readings: Sequence[Reading], *, measure_ns: int, end_ns: int, backlogs_bytes: Sequence[float | None] = ()
+) -> Surroundings:
+    """What the readings of a run say, of which those in [measure_ns, end_ns] are the measure phase.
 
-
-def summarize(readings: Sequence[Reading], *, measure_ns: int, end_ns: int) -> Surroundings:
-    """What the readings of a run say, of which those in [measure_ns, end_ns] are the measure phase."""
+    The backlogs are those that the subscribing workers saw; the largest counts.
+    """
     measured = [each for each in readings if measure_ns <= each.at_ns <= end_ns]
     ticks = measured[-1].all_ticks - measured[0].all_ticks if measured else 0
     first = readings[0] if readings else None
@@ -78,8 +73,8 @@ def summarize(readings: Sequence[Reading], *, measure_ns: int, end_ns: int) -> S
         swap_growth_bytes=max(each.swap_used_bytes for each in readings) - first.swap_used_bytes if first else None,
         steal_percent=100 * (measured[-1].steal_ticks - measured[0].steal_ticks) / ticks if ticks else None,
         clock_step_ms=_largest_step_ms(readings) if first else None,
-        socket_backlog_bytes=statistics.fmean(each.backlog_bytes for each in measured) if measured else None,
         system_cpu_percent=100 * (1 - (measured[-1].idle_ticks - measured[0].idle_ticks) / ticks) if ticks else None,
+        socket_backlog_bytes=max((each for each in backlogs_bytes if each is not None), default=None),
     )
 
 
@@ -91,14 +86,13 @@ def _largest_step_ms(readings: Sequence[Reading]) -> float:
 class Lookout:
     """A context manager that reads the machine until it is left."""
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    def __init__(self) -> None:
         self.readings: list[Reading] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="lookout", daemon=True)
 
     def __enter__(self) -> Self:
-        self.readings.append(read_machine(self._port))
+        self.readings.append(read_machine())
         self._thread.start()
         return self
 
@@ -110,4 +104,4 @@ class Lookout:
 
     def _watch(self) -> None:
         while not self._over.wait(PERIOD_S):
-            self.readings.append(read_machine(self._port))
+            self.readings.append(read_machine())

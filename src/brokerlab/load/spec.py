@@ -191,6 +191,7 @@ class Stopped:
     refused_connects: int = 0  # connections that failed in the run; each was tried again
     waited: int = 0  # of the measure phase: due while as many were in flight as may be, and sent when there was room
     written_off: int = 0  # outstanding messages that the window stopped waiting for
+    backlog_bytes: float | None = None  # unread in the fullest socket, mean of the measure phase
     receive_lag_buckets: tuple[tuple[int, int], ...] = ()  # subscribers: read less arrived, per read, measure phase
     receive_lag_max_ns: int = 0
     heard: int = 0  # of a publishing worker whose clients also hear: messages received

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from brokerlab.errors import UserError
 from brokerlab.load import connection, wire
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.backlog import BacklogWatch
 from brokerlab.load.connection import Session
 from brokerlab.load.gather import Gather
 from brokerlab.load.lag import Lag
@@ -92,6 +93,7 @@ class Subscribing:
         self._openings: Openings | None = None
         self._subscriptions: Subscriptions | None = None
         self._lives = Lives(spec)
+        self._backlog: BacklogWatch | None = None
         self._away: dict[int, Subscriber] = {}  # by number: those that come back
         self._drain: Drain | None = None
         self._last_ns = self._drain_ns = 0  # of the last arrival, and of the last order to drain
@@ -158,6 +160,7 @@ class Subscribing:
                 raise UserError("a search needs messages that carry their intended time: give the payload 16 B or more")
             self._rows.tally = Tally(order.measure_ns, order.end_ns)
         self._lives.begin(order, self._spec.clients)
+        self._backlog = BacklogWatch(self._open)
         if self._openings is not None:
             self._openings.go()
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
@@ -188,6 +191,10 @@ class Subscribing:
         )
 
     def close(self) -> Stopped:
+        backlog_bytes = None
+        if self._backlog is not None:
+            self._backlog.close()
+            backlog_bytes = self._backlog.mean_bytes(self._order.measure_ns, self._order.end_ns)
         self._rows.flush()
         self._writer.close()
         if self._openings:
@@ -200,6 +207,7 @@ class Subscribing:
             wall_ns=max(0, self._wall_ns),
             closed_by_broker=tuple(self._connections.closed_by_broker),
             retransmissions=self._retransmissions,
+            backlog_bytes=backlog_bytes,
             refused_connects=self._openings.refused if self._openings is not None else 0,
             receive_lag_buckets=self._lag.buckets(),
             receive_lag_max_ns=self._lag.max_ns,

@@ -1,11 +1,13 @@
-"""Guards over the machine: from readings to figures to reasons, and one look at the real machine."""
+"""Guards over the machine: from readings to figures to reasons, and a look at real sockets."""
 
 import socket
+import time
 
 import pytest
 
 from brokerlab.lab.guards import machine_reasons
-from brokerlab.lab.surroundings import Lookout, Reading, Surroundings, read_machine, summarize, unread_bytes
+from brokerlab.lab.surroundings import Lookout, Reading, Surroundings, summarize
+from brokerlab.load.backlog import BacklogWatch, unread_bytes
 from brokerlab.study.values import Guards
 
 pytestmark = pytest.mark.unit
@@ -22,7 +24,6 @@ def reading(at_ns, **facts):
         "idle_ticks": 0,
         "all_ticks": 0,
         "wall_less_mono_ns": 0,
-        "backlog_bytes": 0,
     }
     return Reading(at_ns=at_ns, **(zero | facts))
 
@@ -68,23 +69,22 @@ def test_what_could_not_be_measured_breaks_no_guard():
     assert machine_reasons(nothing, Guards(), payload_bytes=64) == []
 
 
-def test_steal_and_backlog_count_in_the_measure_phase_and_the_rest_over_the_run():
+def test_steal_counts_in_the_measure_phase_and_the_rest_over_the_run():
     readings = [
-        reading(0, swap_used_bytes=100, steal_ticks=50, all_ticks=1000, backlog_bytes=9000),
-        reading(10, swap_used_bytes=400, steal_ticks=90, all_ticks=2000, backlog_bytes=100),
+        reading(0, swap_used_bytes=100, steal_ticks=50, all_ticks=1000),
+        reading(10, swap_used_bytes=400, steal_ticks=90, all_ticks=2000),
         reading(
             20,
             swap_used_bytes=300,
             steal_ticks=100,
             idle_ticks=50,
             all_ticks=2200,
-            backlog_bytes=300,
             wall_less_mono_ns=-5 * MS,
         ),
         reading(30, swap_used_bytes=200, steal_ticks=900, all_ticks=3000),
     ]
 
-    assert summarize(readings, measure_ns=10, end_ns=20) == Surroundings(
+    assert summarize(readings, measure_ns=10, end_ns=20, backlogs_bytes=[None, 200.0, 100.0]) == Surroundings(
         readings=4,
         swap_growth_bytes=300,
         steal_percent=5.0,
@@ -94,33 +94,27 @@ def test_steal_and_backlog_count_in_the_measure_phase_and_the_rest_over_the_run(
     )
 
 
-def test_unread_bytes_are_those_of_the_fullest_client_socket_of_the_broker():
-    text = """\
-  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:075B 0100007F:C001 01 00000000:0000FFFF 00:00000000 00000000     0        0 1 1
-   1: 0100007F:C001 0100007F:075B 01 00000000:00000010 00:00000000 00000000     0        0 2 1
-   2: 0100007F:C002 0100007F:075B 01 00000000:00000020 00:00000000 00000000     0        0 3 1
-   3: 0100007F:C003 0100007F:1F90 01 00000000:00000FFF 00:00000000 00000000     0        0 4 1
-"""
+def test_the_fullest_socket_counts_as_long_as_it_is_looked_at():
+    ours, theirs = zip(*(socket.socketpair() for _ in range(3)), strict=True)
+    theirs[1].sendall(b"x" * 1000)
+    watch = BacklogWatch({each.fileno(): None for each in ours})
+    deadline = time.monotonic() + 10
+    while watch.mean_bytes(0, time.monotonic_ns()) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    watch.close()
+    number = ours[1].fileno()
+    assert unread_bytes(number) == 1000
+    for each in (*ours, *theirs):
+        each.close()
 
-    assert unread_bytes(text, 0x075B) == 32
-    assert unread_bytes(text, 1) == 0
-
-
-def test_the_real_machine_shows_what_waits_in_a_socket():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        with socket.create_connection(("127.0.0.1", port)) as client, server.accept()[0] as accepted:
-            accepted.sendall(b"x" * 1000)
-            client.recv(1, socket.MSG_PEEK)
-            seen = read_machine(port)
-
-    assert seen.backlog_bytes == 1000
-    assert seen.all_ticks > 0
+    assert watch.mean_bytes(0, time.monotonic_ns()) == 1000
+    assert watch.mean_bytes(0, 1) is None
+    assert unread_bytes(number) == 0  # it is closed
 
 
 def test_the_lookout_reads_at_once():
-    with Lookout(1) as lookout:
+    with Lookout() as lookout:
         pass
 
     assert len(lookout.readings) >= 1
