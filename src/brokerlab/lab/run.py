@@ -35,6 +35,7 @@ from brokerlab.lab.verdict import (
     Meter,
     Verdict,
     collapse_reasons,
+    connect_lag_section,
     judge,
     read_meter,
     window_section,
@@ -49,7 +50,7 @@ from brokerlab.record.manifest import Manifest
 from brokerlab.study.identity import identity_section, largest_payload_bytes
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.replay import measure_s
-from brokerlab.study.values import Arrivals, Study, Workload
+from brokerlab.study.values import ABRUPT, Arrivals, Study, Workload
 
 HOST = "127.0.0.1"
 _ANSWER_S = 10.0  # the longest that a broker may take over one CONNACK or SUBACK
@@ -273,6 +274,8 @@ class _Walk:
         answers, answered_bytes = self._crew.answered()
         others = besides(workload, probes=probes, answers=answers, answered_bytes=answered_bytes)
         self._manifest.add("besides", asdict(others))
+        if workload.clients.behaviour in ABRUPT:
+            return []  # a message may be lost on its way to the broker, or be sent again
         load = self._cast.load(publications)
         sent = sum(load.values())
         ours = {
@@ -328,6 +331,7 @@ class _Walk:
             "inflight": schedule.inflight,
             "waited_for_inflight": meter.waited,
             "resent": sum(each.resent for each in stopped.values()),
+            "connect_lag_ms": connect_lag_section(stopped.values()),
             "refused_connects": sum(each.refused_connects for each in stopped.values()),
             "unsent": meter.unsent,
             "retransmissions": meter.retransmissions,

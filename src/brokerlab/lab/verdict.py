@@ -81,6 +81,12 @@ def window_section(workers: Iterable[Stopped]) -> dict[str, object]:
     }
 
 
+def connect_lag_section(workers: Iterable[Stopped]) -> dict[str, float | None]:
+    """For the manifest: how late connections were begun that were due at a time; null where none was."""
+    p50_ms, p99_ms, max_ms = _lag_ms([(each.connect_lag_buckets, each.connect_lag_max_ns) for each in workers])
+    return {"p50": p50_ms, "p99": p99_ms, "max": max_ms}
+
+
 def _lag_ms(workers: Sequence[tuple[Buckets, int]]) -> tuple[float | None, float | None, float | None]:
     """Median, p99 and maximum of a lag of all workers together, each a histogram and its maximum."""
     merged = Counter[int]()

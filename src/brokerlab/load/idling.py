@@ -7,7 +7,7 @@ from collections.abc import MutableSequence
 from brokerlab.load import connection
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session
-from brokerlab.load.opening import Openings
+from brokerlab.load.opening import Openings, connect_facts
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import MalformedPacketError, PingResp
 from brokerlab.load.parser import Parser
@@ -103,6 +103,7 @@ class Idling:
             cpu_ns=max(0, self._cpu_ns),
             wall_ns=max(0, self._wall_ns),
             closed_by_broker=tuple(self._connections.closed_by_broker),
+            **connect_facts(self._openings),
             acknowledgements={"pingreq": self._pings, "pingresp": self._pongs},
         )
 

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Sequence
 
 from brokerlab.load.spec import Client, Go, WorkerSpec
-from brokerlab.study.values import Behaviour, ClientLife, Who
+from brokerlab.study.values import ABRUPT, Behaviour, ClientLife, Who
 
 _SINGLE = (Behaviour.PER_MESSAGE, Behaviour.PER_MESSAGE_ABRUPT)
 
@@ -32,7 +32,7 @@ class Lives:
     @property
     def is_abrupt(self) -> bool:
         """Whether a connection ends without DISCONNECT and without waiting for acknowledgements."""
-        return self._life.behaviour in (Behaviour.PER_MESSAGE_ABRUPT, Behaviour.STORM)
+        return self._life.behaviour in ABRUPT
 
     def begin(self, order: Go, clients: Sequence[Client]) -> None:
         self._end_ns = order.end_ns

@@ -16,10 +16,12 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from brokerlab.errors import RunError
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session, note_stages, session_of
+from brokerlab.load.lag import Lag
 from brokerlab.load.packets import LEVELS, Connect, MalformedPacketError, Packet, decode_length
 from brokerlab.load.parser import Parser
 from brokerlab.load.properties import SESSION_EXPIRY
@@ -91,6 +93,7 @@ class Openings:
         self._spec, self._epoll, self._log = spec, epoll, log
         self._opened, self._failed = opened, failed or give_up
         self._tries_again = False
+        self.lag = Lag()  # of connections that were due at a time
         self.refused = 0  # connections that failed in the run; each was tried again
         self._timeout_ns, self._at_once = int(timeout_s * 1e9), at_once
         self._level = LEVELS[spec.workload.protocol]
@@ -158,6 +161,7 @@ class Openings:
     def _begin(self, client: Client, due_ns: int) -> None:
         began_ns = now_ns()
         if due_ns:  # its lateness is the generator's; from here on the time is the broker's
+            self.lag.note(began_ns - due_ns)
             self._log.add(client, "connect", began_ns=due_ns, at_ns=began_ns)
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         opening = _Opening(client, sock, began_ns=began_ns, deadline_ns=began_ns + self._timeout_ns)
@@ -322,6 +326,17 @@ def _missing(answer: bytes) -> int:
 def give_up(_client: Client, failure: Failure) -> None:
     """What a run does that cannot begin without every client."""
     raise RunError(failure.message)
+
+
+def connect_facts(openings: Openings | None) -> dict[str, Any]:
+    """What a worker says of its connections at the end, as fields of Stopped."""
+    if openings is None:
+        return {}
+    return {
+        "refused_connects": openings.refused,
+        "connect_lag_buckets": openings.lag.buckets(),
+        "connect_lag_max_ns": openings.lag.max_ns,
+    }
 
 
 def open_one(client: Client, spec: WorkerSpec, *, timeout_s: float, log: SessionLog) -> Session:

@@ -16,7 +16,7 @@ from brokerlab.load.gather import Gather
 from brokerlab.load.hearing import DEAF, Hearing
 from brokerlab.load.lives import Lives
 from brokerlab.load.messages import due_ns
-from brokerlab.load.opening import Openings
+from brokerlab.load.opening import Openings, connect_facts
 from brokerlab.load.publisher import RECORD_AT, Publisher
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.rows import ROWS, PublicationRows
@@ -193,7 +193,7 @@ class Publishing:
             acknowledgements=dict(zip(_SEEN, self._seen.tolist(), strict=True)),
             waited=account.waited,
             resent=sum(publisher.resent for publisher in self._all),
-            refused_connects=self._openings.refused if self._openings is not None else 0,
+            **connect_facts(self._openings),
             written_off=self._window.written_off if self._window else 0,
             window=self._window.size if self._window else None,
             window_steps=tuple(widening.steps) if widening else (),

@@ -189,6 +189,8 @@ class Stopped:
     retransmissions: int = 0  # QoS 2 messages that came again before they were released
     resent: int = 0  # with DUP, after a session was taken up again
     refused_connects: int = 0  # connections that failed in the run; each was tried again
+    connect_lag_buckets: tuple[tuple[int, int], ...] = ()  # connections that were due at a time: begun less due
+    connect_lag_max_ns: int = 0
     waited: int = 0  # of the measure phase: due while as many were in flight as may be, and sent when there was room
     written_off: int = 0  # outstanding messages that the window stopped waiting for
     backlog_bytes: float | None = None  # unread in the fullest socket, mean of the measure phase

@@ -17,7 +17,7 @@ from brokerlab.load.connection import Session
 from brokerlab.load.gather import Gather
 from brokerlab.load.lag import Lag
 from brokerlab.load.lives import Lives
-from brokerlab.load.opening import Openings
+from brokerlab.load.opening import Openings, connect_facts
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import LEVELS
 from brokerlab.load.passing import Passing, passing_of
@@ -208,7 +208,7 @@ class Subscribing:
             closed_by_broker=tuple(self._connections.closed_by_broker),
             retransmissions=self._retransmissions,
             backlog_bytes=backlog_bytes,
-            refused_connects=self._openings.refused if self._openings is not None else 0,
+            **connect_facts(self._openings),
             receive_lag_buckets=self._lag.buckets(),
             receive_lag_max_ns=self._lag.max_ns,
         )

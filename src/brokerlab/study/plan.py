@@ -174,9 +174,19 @@ def _refuse_missing(plan: Plan, missing: Mapping[str, str]) -> None:
 def _expected_s(runs: Sequence[PlannedRun], study: Study) -> float:
     phases = study.deploy.phases
     around_s = phases.warmup_s + _AROUND_RUN_S
-    searches = [run.cell.workload.schedule for run in runs if run.cell.workload.schedule.arrivals is Arrivals.SEARCH]
-    runs_s = sum(around_s + measure_s(run.cell.workload, phases) for run in runs) + sum(map(search_s, searches))
+    workloads = [run.cell.workload for run in runs]
+    searches = [each.schedule for each in workloads if each.schedule.arrivals is Arrivals.SEARCH]
+    runs_s = sum(around_s + measure_s(each, phases) + _ramp_s(each) for each in workloads) + sum(
+        map(search_s, searches)
+    )
     return round(runs_s + _ANALYSIS_S, 3)
+
+
+def _ramp_s(workload: Workload) -> float:
+    """How long the clients take to connect, where they do it at a rate."""
+    clients = workload.publishers + workload.subscribers + workload.clients.idle
+    rate_per_s = workload.clients.connect_rate_per_s
+    return clients / rate_per_s if rate_per_s else 0.0
 
 
 def _cell_json(cell: Cell) -> dict[str, Any]:

@@ -84,6 +84,9 @@ class Behaviour(StrEnum):
     STORM = "storm"  # until all lose their connections at once, without a word, and come back at once
 
 
+ABRUPT = (Behaviour.PER_MESSAGE_ABRUPT, Behaviour.STORM)  # connections end without DISCONNECT
+
+
 class SessionKind(StrEnum):
     """What the broker keeps of a client while it is away."""
 

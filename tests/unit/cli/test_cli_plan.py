@@ -88,3 +88,11 @@ def test_an_optional_broker_that_is_not_here_is_left_out_with_a_note(
 
 def _not_here(_self: Amqtt) -> Missing:
     return Missing("not here", hint="get it")
+
+
+def test_more_connections_than_the_machine_allows_are_refused_with_the_numbers(brokerlab: Program, study: Path) -> None:
+    done = brokerlab("plan", str(study), "--set", "scenario.workload.clients.idle=1000000")
+
+    assert done.returncode == 64
+    assert "needs 1,000,002 connections: the limit of open files allows" in done.stderr
+    assert "set scenario.workload.clients.addresses to" in done.stderr
