@@ -1,5 +1,6 @@
 """What every driver promises, on real brokers; a new driver gets all of this by its line in the registry."""
 
+import contextlib
 import dataclasses
 import os
 import secrets
@@ -168,6 +169,35 @@ def test_every_subscriber_gets_every_message(broker):
         both = [received_until_quiet(subscriber, expected=3) for subscriber in (one, two)]
 
     assert [[message.payload for message in messages] for messages in both] == [[b"0", b"1", b"2"]] * 2
+
+
+def test_shared_subscriptions_are_as_claimed(broker):
+    """Each message goes to one member of the group; a broker without them takes $share for the name of a topic."""
+    topic = f"contract/{secrets.token_hex(4)}"
+    with Client(HOST, broker.port) as one, Client(HOST, broker.port) as two, Client(HOST, broker.port) as publisher:
+        for member in (one, two):
+            with contextlib.suppress(RunError):
+                member.subscribe(f"$share/group/{topic}", 1)
+        for number in range(MESSAGES):
+            publisher.publish(topic, str(number).encode(), qos=1)
+        first = received_until_quiet(one, expected=1 if broker.driver.abilities.has_shared_subscriptions else 0)
+        messages = first + received_until_quiet(two, expected=MESSAGES - len(first) if first else 0)
+
+    expected = range(MESSAGES) if broker.driver.abilities.has_shared_subscriptions else ()
+    assert sorted(int(message.payload) for message in messages) == list(expected)
+
+
+def test_a_late_subscriber_gets_the_last_retained_message(broker):
+    topic = f"contract/{secrets.token_hex(4)}"
+    with Client(HOST, broker.port) as publisher:
+        for number in range(3):
+            publisher.publish(topic, str(number).encode(), qos=1, retain=True)
+        with Client(HOST, broker.port) as subscriber:
+            subscriber.subscribe(topic, 1)
+            messages = received_until_quiet(subscriber, expected=1)
+        publisher.publish(topic, b"", qos=1, retain=True)
+
+    assert [(message.payload, message.retain) for message in messages] == [(b"2", True)]
 
 
 def test_stop_leaves_no_process_and_frees_the_port(driver, tmp_path):

@@ -59,6 +59,8 @@ class RunBuilder:
     phases: Mapping[str, tuple[float, float]] = field(default_factory=lambda: PHASES)
     counters: Sequence[dict[str, Any]] = ()
     more: Mapping[str, Any] = field(default_factory=dict)  # further sections of the manifest
+    topics: Mapping[str, Any] = field(default_factory=lambda: {"publish": "t/{publisher}", "subscribe": "t/#"})
+    of_subscribers: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)  # more of their entries
     without: Sequence[str] = ()  # sections of the manifest that are not written
     folder: str | None = None  # name of the directory, if it is not the repetition
 
@@ -93,7 +95,7 @@ class RunBuilder:
                 "qos": self.qos,
                 "protocol": "3.1.1",
                 "schedule": {"arrivals": "constant", "rate_per_s": 100.0, "window": 500},
-                "topics": {"publish": "t/{publisher}", "subscribe": "t/#"},
+                "topics": dict(self.topics),
             },
             "guards": {"generator_cpu_percent": 70.0, "schedule_lag_p99_ms": 5.0},
             "machine": {"host": "here", "cores": 2, "cpu_model": "a core", "kernel": "6.1", "python": "3.11"},
@@ -111,6 +113,7 @@ class RunBuilder:
                 "publishers": [{"publisher": number, "topic": topic} for number, topic in self.publishers.items()],
                 "subscribers": [
                     {"subscriber": number, "filter": topic_filter, "granted_qos": granted}
+                    | dict(self.of_subscribers.get(number, {}))
                     for number, (topic_filter, granted) in self.subscribers.items()
                 ],
             },

@@ -55,7 +55,8 @@ def test_ledger_of_the_ten_messages(results):
         "qos_asked": 1, "qos_granted": 1, "contract": "at least once", "identity": "full",
         "published": 10, "acknowledged": 9, "never_acknowledged": 1,
         "expected": 10, "delivered": 8, "lost": 2, "acknowledged_lost": 1,
-        "duplicated": 2, "duplicated_flagged": 1, "reordered": 1, "unexpected": 2, "late": 1,
+        "duplicated": 2, "duplicated_flagged": 1, "overlapping": 0, "reordered": 1, "stale": 0, "unexpected": 2,
+        "late": 1,
         "failure_percent": 20.0, "verdict": "broken",
     }  # fmt: skip
 

@@ -24,29 +24,30 @@ def differences(spark, schema, rows, column):
 
 LEDGER = (
     "qos_asked int, qos_granted int, acknowledged_lost long, never_acknowledged long, duplicated long, "
-    "unexpected long, is_cut_off boolean, expected string"
+    "unexpected long, stale long, is_cut_off boolean, expected string"
 )
 
 
 def test_contract_verdict(spark):
     rows = [
-        (0, 0, None, None, 0, 0, False, "kept"),
-        (0, 0, None, None, 1, 0, False, "broken"),  # at most once means never twice
-        (0, 0, None, None, 0, 1, False, "broken"),
-        (1, 1, 0, 0, 5, 5, False, "kept"),  # at least once may be twice
-        (1, 1, 1, 0, 0, 0, False, "broken"),
-        (1, 1, 1, 3, 0, 0, False, "broken"),
-        (1, 1, 0, 3, 0, 0, False, "unknown"),
-        (2, 2, 0, 0, 0, 0, False, "kept"),
-        (2, 2, 0, 0, 1, 0, False, "broken"),
-        (2, 2, 1, 0, 0, 0, False, "broken"),
-        (2, 2, 0, 0, 0, 1, False, "broken"),  # what nobody published came more often than exactly once
-        (2, 2, 0, 1, 0, 0, False, "unknown"),
-        (2, 1, 0, 0, 1, 0, False, "kept"),  # granted less: judged by what was granted
-        (1, 0, 1, 1, 0, 0, False, "kept"),
-        (2, 128, 0, 0, 0, 0, False, "unknown"),  # refused
-        (0, None, None, None, 0, 4, False, "unknown"),
-        (0, 0, None, None, 1, 0, True, "unknown"),  # pages are missing
+        (0, 0, None, None, 0, 0, 0, False, "kept"),
+        (0, 0, None, None, 1, 0, 0, False, "broken"),  # at most once means never twice
+        (0, 0, None, None, 0, 1, 0, False, "broken"),
+        (1, 1, 0, 0, 5, 5, 0, False, "kept"),  # at least once may be twice
+        (1, 1, 1, 0, 0, 0, 0, False, "broken"),
+        (1, 1, 1, 3, 0, 0, 0, False, "broken"),
+        (1, 1, 0, 3, 0, 0, 0, False, "unknown"),
+        (2, 2, 0, 0, 0, 0, 0, False, "kept"),
+        (2, 2, 0, 0, 1, 0, 0, False, "broken"),
+        (2, 2, 1, 0, 0, 0, 0, False, "broken"),
+        (2, 2, 0, 0, 0, 1, 0, False, "broken"),  # what nobody published came more often than exactly once
+        (2, 2, 0, 1, 0, 0, 0, False, "unknown"),
+        (2, 1, 0, 0, 1, 0, 0, False, "kept"),  # granted less: judged by what was granted
+        (1, 0, 1, 1, 0, 0, 0, False, "kept"),
+        (0, 0, None, None, 0, 0, 1, False, "broken"),  # retained, but not the last
+        (2, 128, 0, 0, 0, 0, 0, False, "unknown"),  # refused
+        (0, None, None, None, 0, 4, 0, False, "unknown"),
+        (0, 0, None, None, 1, 0, 0, True, "unknown"),  # pages are missing
     ]
 
     assert differences(spark, LEDGER, rows, contract_verdict()) == []

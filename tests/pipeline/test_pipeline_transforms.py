@@ -17,6 +17,7 @@ from brokerlab.pipeline.transforms.jitter import jitter_table
 from brokerlab.pipeline.transforms.latency import QUANTILES, histogram_table, latency_table
 from brokerlab.pipeline.transforms.runs import runs_table
 from brokerlab.pipeline.transforms.sessions import sessions_table
+from brokerlab.pipeline.transforms.subscribers import subscribers_table
 from brokerlab.pipeline.transforms.throughput import throughput_table
 from brokerlab.pipeline.transforms.timeline import timeline_table
 from brokerlab.pipeline.transforms.usage import counters_table, resources_table
@@ -36,6 +37,7 @@ MAKE = {
     "throughput": lambda partials, runs: throughput_table(partials, runs=runs),
     "timeline": lambda partials, runs: timeline_table(partials, runs=runs),
     "jitter": lambda partials, runs: jitter_table(partials, runs=runs),
+    "subscribers": lambda partials, runs: subscribers_table(partials, runs=runs),
     "sessions": lambda partials, runs: sessions_table(partials, runs=runs),
     "resources": lambda partials, runs: resources_table(
         partials, runs=runs, throughput=throughput_table(partials, runs=runs)

@@ -39,6 +39,7 @@ class Abilities:
     transports: tuple[Transport, ...] = (Transport.TCP,)
     has_credentials: bool = False  # user names and passwords
     has_client_certificates: bool = False  # refuses clients without one, if told to
+    has_shared_subscriptions: bool = False  # $share/group/filter
     is_scalable: bool = False  # uses more than a fixed number of threads (S-04)
 
 
@@ -100,6 +101,7 @@ class Counter:
     topic: str
     equals: str  # of every PUBLISH ever sent to this node: "publications" or "payload_bytes", their sum
     qos: tuple[Qos, ...]  # the QoS levels of publications that it includes
+    has_retained: bool = True  # whether it includes publications with RETAIN
     note: str = ""
 
 

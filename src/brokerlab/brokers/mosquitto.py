@@ -43,6 +43,7 @@ class Mosquitto:
         transports=tuple(Transport),
         has_credentials=True,
         has_client_certificates=True,
+        has_shared_subscriptions=True,
     )
 
     def find(self) -> Found | Missing:
@@ -74,6 +75,7 @@ class Mosquitto:
                 "$SYS/broker/publish/messages/received",
                 equals="publications",
                 qos=(Qos.AT_MOST_ONCE, Qos.AT_LEAST_ONCE),
+                has_retained=False,
                 note="Mosquitto leaves publications at QoS 2 and retained ones out of this counter",
             ),
             Counter(

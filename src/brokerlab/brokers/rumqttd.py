@@ -18,7 +18,9 @@ from brokerlab.study.values import BrokerChoice
 
 class Rumqttd:
     name = "rumqttd"
-    abilities = Abilities()
+    abilities = Abilities(
+        has_shared_subscriptions=True,
+    )
 
     def find(self) -> Found | Missing:
         try:

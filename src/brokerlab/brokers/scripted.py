@@ -27,6 +27,7 @@ _FAULTS = (
     "hold",
     "foreign",
     "misroute",
+    "per_filter",
     "grant_qos",
     "refuse_subscription",
     "refuse_connection",
@@ -40,7 +41,7 @@ _FAULTS = (
 
 class Scripted:
     name = "scripted"
-    abilities = Abilities(options=_FAULTS)
+    abilities = Abilities(has_shared_subscriptions=True, options=_FAULTS)
 
     def find(self) -> Found | Missing:
         return Found(_MODULE, __version__)

@@ -69,6 +69,7 @@ def _facts(driver: Broker, found: Found | Missing) -> DriverFacts:
         transports=tuple(str(transport) for transport in abilities.transports),
         has_credentials=abilities.has_credentials,
         has_client_certificates=abilities.has_client_certificates,
+        has_shared_subscriptions=abilities.has_shared_subscriptions,
         reason_missing=f"{found.reason} ({found.hint})" if isinstance(found, Missing) else None,
     )
 

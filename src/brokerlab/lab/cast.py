@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from brokerlab.lab.clients import SUBSCRIBERS, Clients, worker_specs
-from brokerlab.load.spec import Client, WorkerSpec
-from brokerlab.load.topics import PROBE_PREFIX
+from brokerlab.load.spec import Client, Granted, WorkerSpec
+from brokerlab.load.topics import PROBE_PREFIX, own_filter
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.topics import expand, topic_matches
-from brokerlab.study.values import ClientLife, Payload, Probe, Roles, Schedule, Workload
+from brokerlab.study.values import ClientLife, Payload, Probe, Roles, Schedule, Topics, Workload
 
 PUBLISHERS, DEVICES, LOOPS, PROBE = "publishers/0", "devices/0", "loops/0", "probe/0"
 PROBE_BYTES = 16  # the payload of a probe: its identity, which holds the time
@@ -59,7 +59,8 @@ def cast_of(workload: Workload, clients: Clients, *, seed: int) -> Cast:
         # A number that neither a publisher nor a subscriber has.
         number = max(workload.publishers, workload.subscribers)
         probe = Client(number, f"bl{mark}x", topic, hears=topic)
-        overhearing = sum(topic_matches(each.topic, topic) for each in clients.subscribers)
+        owed = clients.subscribers[: len(workload.topics.share) or None]  # of a group one member hears it
+        overhearing = sum(any(topic_matches(own_filter(name), topic) for name in each.filters) for each in owed)
     return Cast(
         clients,
         devices=_devices(workload, clients, mark) if workload.role is Roles.ECHO else (),
@@ -131,6 +132,8 @@ def _probing(workload: Workload, probe: Probe) -> Workload:
         subscribers=1,
         payload_bytes=PROBE_BYTES,
         payload=Payload(),
+        topics=Topics(),
+        retain=False,
         qos=probe.qos,
         schedule=Schedule(rate_per_s=1 / probe.every_s),
         role=Roles.LOOP,
@@ -160,15 +163,15 @@ def besides(workload: Workload, *, probes: int, answers: int, answered_bytes: in
     return Besides(probes + answers, probes * PROBE_BYTES + answered_bytes, tuple(sorted(set(qos))))
 
 
-def cast_section(cast: Cast, granted: Mapping[int, int], devices: Mapping[int, int]) -> dict[str, object]:
+def cast_section(cast: Cast, granted: Mapping[int, Granted], devices: Mapping[int, Granted]) -> dict[str, object]:
     """For the manifest: the clients that are neither publishers nor subscribers of the load."""
     section: dict[str, object] = {}
     if cast.devices:
         section["devices"] = [
-            {"device": each.number, "filter": each.hears, "topic": each.topic, "granted_qos": devices[each.number]}
+            {"device": each.number, "filter": each.hears, "topic": each.topic, "granted_qos": devices[each.number].qos}
             for each in cast.devices
         ]
     if cast.probe:
         number = cast.probe.number
-        section["probe"] = {"publisher": number, "topic": cast.probe.topic, "granted_qos": granted[number]}
+        section["probe"] = {"publisher": number, "topic": cast.probe.topic, "granted_qos": granted[number].qos}
     return section

@@ -1,13 +1,18 @@
 """Who publishes and subscribes in a run, in which worker, and what should arrive where: pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from brokerlab.errors import UserError
-from brokerlab.load.spec import Client, WorkerSpec
+from brokerlab.load.spec import Client, Granted, WorkerSpec
+from brokerlab.load.topics import shared_filter
+from brokerlab.study.hearing import Flows, Longs, TopicIndex, flows_of
 from brokerlab.study.plan import PlannedRun
-from brokerlab.study.topics import expand, topic_matches
-from brokerlab.study.values import Roles, Workload
+from brokerlab.study.topics import expand, filters_of, pattern_of, topic_of, topics_of
+from brokerlab.study.values import Roles, SubscribeAt, Topics, Workload
 
 PUBLISHERS, SUBSCRIBERS, IDLE = "publishers/0", "subscribers/0", "idle/0"
 
@@ -18,45 +23,92 @@ class Clients:
 
     publishers: tuple[Client, ...]
     subscribers: tuple[Client, ...]
-    heard: dict[int, tuple[int, ...]]  # subscriber -> publishers
+    flows: Flows  # of a shared subscription those of its first member: the group gets every message once
+    is_replay: bool = False  # subscribers come after the messages and get the last one of each topic
     idle: tuple[Client, ...] = ()  # they connect and keep alive, and nothing else
 
     @property
     def fan_out(self) -> float:
-        """Expected deliveries per publication, on average over the publishers."""
-        return sum(len(publishers) for publishers in self.heard.values()) / len(self.publishers)
+        """Expected deliveries per publication, on average over the publishers and their topics."""
+        once = np.ones(self.flows.publishers * self.flows.count, dtype=np.int64)
+        return float(self.flows.sums(once).sum()) / once.size
 
-    def expected(self, publications: dict[int, int]) -> int:
+    def expected(self, publications: Mapping[int, int]) -> int:
         """How many deliveries should come of so many publications per publisher."""
-        return sum(publications[number] for publishers in self.heard.values() for number in publishers)
+        by_channel = self._by_channel(publications)
+        return int(self.flows.sums(np.minimum(by_channel, 1) if self.is_replay else by_channel).sum())
+
+    def _by_channel(self, publications: Mapping[int, int]) -> Longs:
+        """Publications of each topic of each publisher: they take turns, the first topic first."""
+        count = self.flows.count
+        sent = np.array([publications[number] for number in range(len(self.publishers))], dtype=np.int64)
+        turns, rest = np.divmod(sent, count)
+        by_channel: Longs = turns[:, None] + (np.arange(count) < rest[:, None])
+        return by_channel.ravel()
 
 
 def clients_of(workload: Workload, *, seed: int) -> Clients:
     """The clients of a workload; their identifiers are short (MQTT 3.1.1 promises 23 characters) and the run's own."""
     mark = f"{seed & 0xFFFFFF:06x}"
+    topics, count = workload.topics, workload.topics.count
     publishers = tuple(
-        Client(number, f"bl{mark}p{number}", expand(workload.topics.publish, publisher=number))
-        for number in range(workload.publishers)
+        Client(number, f"bl{mark}p{number}", topic_of(topics, number)) for number in range(workload.publishers)
     )
+    filters = _filters(workload, [each.topic for each in publishers])
     subscribers = tuple(
-        Client(number, f"bl{mark}s{number}", topic_filter)
-        for number, topic_filter in enumerate(_filters(workload, [each.topic for each in publishers]))
+        Client(number, f"bl{mark}s{number}", own[0], filters=_shared(own, topics, number))
+        for number, own in enumerate(filters)
     )
-    heard = {
-        subscriber.number: tuple(
-            each.number
-            for each in publishers
-            if topic_matches(subscriber.topic, reply_topic(workload, each) or each.topic)
-        )
-        for subscriber in subscribers
-    }
-    if not any(heard.values()):
+    groups = len(topics.share)
+    owed = [() if groups and number >= groups else own for number, own in enumerate(filters)]
+    flows = flows_of(owed, _index(workload, publishers), count=count)
+    if not flows.size:
         raise UserError(
             f"no subscriber would get a message: {workload.topics.subscribe!r} matches no {workload.topics.publish!r}",
             hint="change scenario.workload.topics",
         )
     idle = tuple(Client(number, f"bl{mark}i{number}", "") for number in range(workload.clients.idle))
-    return Clients(publishers, subscribers, heard, idle)
+    return Clients(publishers, subscribers, flows, is_replay=topics.subscribe_at is SubscribeAt.AFTER, idle=idle)
+
+
+def group_of(topics: Topics, subscriber: int) -> str | None:
+    """The group of a shared subscription that the subscriber belongs to: they take turns."""
+    return topics.share[subscriber % len(topics.share)] if topics.share else None
+
+
+def clients_section(clients: Clients, granted: Mapping[int, Granted], workload: Workload) -> dict[str, object]:
+    """For the manifest: who publishes to what, and what was granted to whom."""
+    topics = workload.topics
+    several = {"topics": topics.count} if topics.count > 1 else {}
+    return {
+        "publishers": [
+            {"publisher": each.number, "topic": each.topic, **several}
+            | ({"reply": reply} if (reply := reply_topic(workload, each)) else {})
+            for each in clients.publishers
+        ],
+        "subscribers": [
+            _subscriber_entry(each, granted[each.number], topics, is_replay=clients.is_replay)
+            for each in clients.subscribers
+        ],
+    }
+
+
+def _subscriber_entry(client: Client, granted: Granted, topics: Topics, *, is_replay: bool) -> dict[str, object]:
+    entry: dict[str, object] = {"subscriber": client.number}
+    if len(client.filters) == 1:
+        entry |= {"filter": client.filters[0]}
+    else:
+        entry |= {"filters": list(client.filters), "granted": list(granted.codes)}
+    if (group := group_of(topics, client.number)) is not None:
+        entry |= {"group": group}
+    if is_replay:
+        entry |= {"replayed_since_ns": granted.asked_ns}
+    return entry | {"granted_qos": granted.qos}
+
+
+def _shared(filters: tuple[str, ...], topics: Topics, subscriber: int) -> tuple[str, ...]:
+    group = group_of(topics, subscriber)
+    return filters if group is None else tuple(shared_filter(group, each) for each in filters)
 
 
 def reply_topic(workload: Workload, publisher: Client) -> str | None:
@@ -66,13 +118,23 @@ def reply_topic(workload: Workload, publisher: Client) -> str | None:
     return expand(workload.topics.reply, publisher=publisher.number)
 
 
-def _filters(workload: Workload, topics: list[str]) -> list[str]:
+def _filters(workload: Workload, topics: list[str]) -> list[tuple[str, ...]]:
     """What each subscriber hears: in the roles echo and loop every publisher hears what became of its own."""
+    publishers = workload.publishers
     if workload.role is Roles.LOOP:
-        return topics
+        return [(topic,) for topic in topics]
     if workload.role is Roles.ECHO:
-        return [expand(workload.topics.reply, publisher=number) for number in range(workload.publishers)]
-    return [expand(workload.topics.subscribe, subscriber=number) for number in range(workload.subscribers)]
+        return [(expand(workload.topics.reply, publisher=number),) for number in range(publishers)]
+    return [filters_of(workload.topics, number, publishers=publishers) for number in range(workload.subscribers)]
+
+
+def _index(workload: Workload, publishers: tuple[Client, ...]) -> TopicIndex:
+    """Where the messages of each publisher are heard."""
+    topics, size = workload.topics, workload.publishers * workload.topics.count
+    if workload.role is Roles.ECHO:
+        return TopicIndex(lambda: (reply_topic(workload, each) or each.topic for each in publishers), size=size)
+    names = (topic for number in range(workload.publishers) for topic in topics_of(topics, number))
+    return TopicIndex(lambda: names, size=size, pattern=pattern_of(topics))
 
 
 def worker_specs(run: PlannedRun, clients: Clients, *, host: str, port: int, folder: Path) -> tuple[WorkerSpec, ...]:

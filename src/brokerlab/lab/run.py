@@ -21,7 +21,7 @@ from brokerlab.errors import RunError
 from brokerlab.lab.access import Access, open_access
 from brokerlab.lab.calibration import calibration_section
 from brokerlab.lab.cast import besides, cast_of, cast_section, specs_of
-from brokerlab.lab.clients import Clients, clients_of, reply_topic
+from brokerlab.lab.clients import clients_of, clients_section
 from brokerlab.lab.cores import pin
 from brokerlab.lab.counting import CounterWatch
 from brokerlab.lab.guards import machine_reasons, meter_reasons
@@ -44,13 +44,13 @@ from brokerlab.lab.watching import Watcher
 from brokerlab.load.crew import Crew
 from brokerlab.load.messages import published_bytes
 from brokerlab.load.replay import replayed
-from brokerlab.load.spec import Go, Stopped
+from brokerlab.load.spec import Go, Granted, Stopped
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import Manifest
 from brokerlab.study.identity import identity_section, largest_payload_bytes
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.replay import measure_s
-from brokerlab.study.values import ABRUPT, Arrivals, Study, Workload
+from brokerlab.study.values import ABRUPT, Arrivals, Study
 
 HOST = "127.0.0.1"
 _ANSWER_S = 10.0  # the longest that a broker may take over one CONNACK or SUBACK
@@ -109,6 +109,7 @@ class _Walk:
         self._clients = clients_of(run.cell.workload, seed=run.seed)
         self._trials: Trials | None = None
         self._cast = cast_of(run.cell.workload, self._clients, seed=run.seed)
+        self._granted: dict[int, Granted] = {}
 
     def go(self) -> Verdict:
         try:
@@ -135,24 +136,27 @@ class _Walk:
         self._pinned = pin(self._pids())
         self._sampler = stack.enter_context(Sampler(self._pids, self._directory))
         self._lookout = stack.enter_context(Lookout())
-        granted = self._connect()
+        self._connect()
         publications = self._publish()
         counted = self._compare_counters(watch, counters, publications)
         with self._phase("teardown"):
             stopped = self._crew.stop()
-        return self._judge(stopped, granted, counted)
+        return self._judge(stopped, counted)
 
     # -- the phases -----------------------------------------------------------------------------------------------
 
-    def _connect(self) -> dict[int, int]:
-        """Connects all clients and subscribes the subscribers; the QoS that each was granted."""
+    def _connect(self) -> None:
+        """Connects all clients and subscribes the subscribers, unless they are to come after the messages."""
         with self._phase("connect"):
             self._crew.connect(timeout_s=_ANSWER_S)
-        with self._phase("subscribe"):
-            granted = self._crew.subscribe(timeout_s=_ANSWER_S)
-        section = _clients_section(self._clients, granted, self._run.cell.workload)
-        self._manifest.add("clients", section | cast_section(self._cast, granted, self._crew.devices))
-        return granted
+        if not self._clients.is_replay:
+            with self._phase("subscribe"):
+                self._subscribe()
+
+    def _subscribe(self) -> None:
+        self._granted = self._crew.subscribe(timeout_s=_ANSWER_S)
+        section = clients_section(self._clients, self._granted, self._run.cell.workload)
+        self._manifest.add("clients", section | cast_section(self._cast, self._granted, self._crew.devices))
 
     def _publish(self) -> dict[int, int] | None:
         """Warms up, measures and drains; publications per publisher, None if some were never handed over."""
@@ -175,11 +179,15 @@ class _Walk:
         drain_ns = self._order.end_ns + int(drain_s * 1e9)
         with self._phase("drain", start_ns=self._order.end_ns, seconds=drain_s):
             publications = self._crew.sent(deadline_ns=drain_ns)
-            if publications is not None:
+            if publications is not None and self._clients.is_replay:
+                self._crew.settled(deadline_ns=drain_ns)
+            elif publications is not None:
                 news = self._trials.news(publications) if self._trials else publications
                 self._crew.drain(self._expected(news), deadline_ns=drain_ns)
                 if self._trials:
                     self._trials.made.append(self._trials.judge("measure", self._order, news)[0])
+        if publications is not None and self._clients.is_replay:
+            self._replay(publications)
         return publications
 
     def _search(self) -> dict[int, int] | None:
@@ -206,6 +214,14 @@ class _Walk:
         self._sampler.mark(order.start_ns)
         self._timed_phase(name, order.start_ns, order.end_ns)
         self._phases[-1]["rate_per_s"] = order.rate_per_s
+
+    def _replay(self, publications: dict[int, int]) -> None:
+        """Subscribes now that the broker has every message, and waits for what it retained."""
+        drain_s = self._study.deploy.phases.drain_s
+        with self._phase("subscribe", seconds=drain_s):
+            self._subscribe()
+            deadline_ns = time.monotonic_ns() + int(drain_s * 1e9)
+            self._crew.drain(self._expected(publications), deadline_ns=deadline_ns)
 
     def _timed_phase(self, name: str, start_ns: int, end_ns: int) -> None:
         """Lets a phase of the schedule pass; its boundaries are the schedule's, not the moment we noticed them."""
@@ -261,8 +277,10 @@ class _Walk:
         return process
 
     def _counters(self) -> tuple[Counter, ...]:
+        """The broker's counters that include messages like the run's."""
         broker = driver(self._run.cell.broker.driver)
-        return broker.counters() if isinstance(broker, CountsOnTopics) else ()
+        every = broker.counters() if isinstance(broker, CountsOnTopics) else ()
+        return tuple(each for each in every if each.has_retained or not self._run.cell.workload.retain)
 
     def _compare_counters(
         self, watch: CounterWatch, counters: tuple[Counter, ...], publications: dict[int, int] | None
@@ -297,7 +315,7 @@ class _Walk:
     def _pids(self) -> dict[str, list[int]]:
         return {"broker/0": self._process.pids()} | {node: [pid] for node, pid in self._crew.pids().items()}
 
-    def _judge(self, stopped: dict[str, Stopped], granted: dict[int, int], counted: list[str]) -> Verdict:
+    def _judge(self, stopped: dict[str, Stopped], counted: list[str]) -> Verdict:
         meter = read_meter(stopped)
         self._manifest.add("meter", self._meter_section(meter, stopped))
         self._process.require_alive("the end of the run")
@@ -312,7 +330,7 @@ class _Walk:
         guards = meter_reasons(meter, limits)
         guards += machine_reasons(around, limits, payload_bytes=largest_payload_bytes(self._run.cell.workload))
         searched = search_reasons(self._trials) if self._trials else []
-        return judge(collapse_reasons(stopped, granted), searched + guards + counted)
+        return judge(collapse_reasons(stopped, self._granted.values()), searched + guards + counted)
 
     def _meter_section(self, meter: Meter, stopped: dict[str, Stopped]) -> dict[str, object]:
         schedule = self._run.cell.workload.schedule
@@ -346,17 +364,3 @@ class _Walk:
             "shares_cores_with_broker": self._pinned is None,  # then every process may run on every core
             "cores": self._pinned,
         }
-
-
-def _clients_section(clients: Clients, granted: dict[int, int], workload: Workload) -> dict[str, object]:
-    return {
-        "publishers": [
-            {"publisher": each.number, "topic": each.topic}
-            | ({"reply": reply} if (reply := reply_topic(workload, each)) else {})
-            for each in clients.publishers
-        ],
-        "subscribers": [
-            {"subscriber": each.number, "filter": each.topic, "granted_qos": granted[each.number]}
-            for each in clients.subscribers
-        ],
-    }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from brokerlab.load.spec import Stopped
+from brokerlab.load.spec import Granted, Stopped
 from brokerlab.stats.histogram import histogram_quantile
 
 VALID, INVALID, COLLAPSED = "valid", "invalid", "collapsed"
@@ -103,13 +103,13 @@ def _lag_ms(workers: Sequence[tuple[Buckets, int]]) -> tuple[float | None, float
     return p50 / 1e6, p99 / 1e6, max_ns / 1e6
 
 
-def collapse_reasons(stopped: Mapping[str, Stopped], granted_qos: Mapping[int, int]) -> list[str]:
+def collapse_reasons(stopped: Mapping[str, Stopped], granted: Iterable[Granted]) -> list[str]:
     """Why the broker did not carry the load."""
     closed = [text for each in stopped.values() for text in each.closed_by_broker]
     reasons = []
     if closed:
         reasons.append(f"the broker ended {len(closed)} connections; the first: {closed[0]}")
-    if refused := [number for number, qos in granted_qos.items() if qos == _REFUSED]:
+    if refused := [each for each in granted if max(each.codes) >= _REFUSED]:
         reasons.append(f"the broker refused the subscriptions of {len(refused)} subscribers")
     return reasons
 

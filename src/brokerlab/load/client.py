@@ -108,10 +108,12 @@ class Client:
             raise RunError(f"{self._address} answered one subscription with {len(answer.return_codes)} return codes")
         return answer.return_codes[0]
 
-    def publish(self, topic: str, payload: bytes = b"", *, qos: int = 0, timeout_s: float = 5.0) -> None:
+    def publish(
+        self, topic: str, payload: bytes = b"", *, qos: int = 0, retain: bool = False, timeout_s: float = 5.0
+    ) -> None:
         """Sends one message; at QoS 1 and 2 returns when its handshake is complete."""
         packet_id = self._next_id() if qos else None
-        self._send(Publish(topic, payload, qos, packet_id))
+        self._send(Publish(topic, payload, qos, packet_id, retain=retain))
         if qos == 1:
             self._await(PubAck, timeout_s, packet_id=packet_id)
         elif qos == 2 and packet_id is not None:

@@ -3,6 +3,7 @@
 How it is opened is in opening.py.
 """
 
+import contextlib
 import time
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brokerlab.errors import RunError
-from brokerlab.load.packets import REASONS, ConnAck, Disconnect, Packet, connack_reason
+from brokerlab.load.packets import LEVELS, REASONS, ConnAck, Disconnect, Packet, Publish, connack_reason
 from brokerlab.load.properties import (
     MAXIMUM_PACKET_SIZE,
     MAXIMUM_QOS,
@@ -23,6 +24,7 @@ from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.shapes import packet_bytes
 from brokerlab.load.spec import Client
 from brokerlab.load.stream import Stream, send_all
+from brokerlab.load.topics import own_topics
 from brokerlab.study.identity import largest_payload_bytes
 from brokerlab.study.values import Workload
 
@@ -100,8 +102,19 @@ def pass_over(view: NDArray[np.uint8], at: int, *, level: int) -> int:
     raise ConnectionAbortedError(f"the broker sent a packet of type {kind}, which has no place here")
 
 
-def disconnect(client: Client, stream: Stream, *, log: SessionLog) -> None:
-    """Says goodbye and closes; a broker that was faster is as good."""
+def clear_retained(client: Client, stream: Stream, workload: Workload) -> None:
+    """Has the broker forget what it retained (section 3.3.1.3), so that the next run finds nothing of this one."""
+    if workload.retain:
+        empty = (Publish(topic, retain=True) for topic in own_topics(client, workload))
+        packets = b"".join(message.encode(LEVELS[workload.protocol]) for message in empty)
+        with contextlib.suppress(OSError):  # a broker that is gone has forgotten
+            send_all(stream, packets, time.monotonic() + _GOODBYE_S)
+
+
+def disconnect(client: Client, stream: Stream, *, log: SessionLog, after: Workload | None = None) -> None:
+    """Says goodbye and closes; a broker that was faster is as good. A publisher leaves nothing retained behind."""
+    if after is not None:
+        clear_retained(client, stream, after)
     try:
         send_all(stream, Disconnect().encode(), time.monotonic() + _GOODBYE_S)
         stream.finish()

@@ -22,6 +22,7 @@ from brokerlab.load.spec import (
     Drain,
     Failed,
     Go,
+    Granted,
     Halt,
     Progress,
     Sent,
@@ -56,7 +57,7 @@ class Crew:
         self._processes: dict[str, BaseProcess] = {}
         self._heard: dict[str, list[object]] = {spec.node: [] for spec in specs}
         self._number = 0  # of the last order to go
-        self.devices: dict[int, int] = {}  # QoS granted to each
+        self.devices: dict[int, Granted] = {}  # QoS granted to each
 
     def __enter__(self) -> Self:
         workers = len(self._specs)
@@ -103,14 +104,14 @@ class Crew:
             self._nodes(), Connected, within_s=self._patience_s(timeout_s), waiting_for="every client's CONNACK"
         )
 
-    def subscribe(self, *, timeout_s: float) -> dict[int, int]:
-        """The QoS granted to each subscriber; what devices were granted is in `devices`."""
+    def subscribe(self, *, timeout_s: float) -> dict[int, Granted]:
+        """What the broker granted, by subscriber; what devices were granted is in `devices`."""
         self._tell(self._nodes(), Subscribe(timeout_s))
         answers = self._gather(
             self._nodes(), Subscribed, within_s=self._patience_s(timeout_s), waiting_for="every subscriber's SUBACK"
         )
-        self.devices = {number: granted for answer in answers.values() for number, granted in answer.devices}
-        return {number: granted for answer in answers.values() for number, granted in answer.granted_qos}
+        self.devices = {granted.subscriber: granted for answer in answers.values() for granted in answer.devices}
+        return {granted.subscriber: granted for answer in answers.values() for granted in answer.granted}
 
     def _patience_s(self, timeout_s: float) -> float:
         """How long to wait for a worker that watches over each of its clients itself, some of them at a time."""
@@ -147,6 +148,11 @@ class Crew:
         if len(answers) < len(publishing):
             return None
         return {number: count for answer in answers.values() for number, count in answer.publications}
+
+    def settled(self, *, deadline_ns: int) -> bool:
+        """Waits until everything that was published is acknowledged; whether that was before the deadline."""
+        publishers = self._nodes("publishers")
+        return len(self._gather_until(publishers, Settled, deadline_ns)) == len(publishers)
 
     def drain(self, expected: dict[str, int], *, deadline_ns: int, quiet_ns: int = 0) -> bool:
         """Waits for all acknowledgements and deliveries; whether all came before the deadline."""

@@ -126,7 +126,7 @@ class Echoing:
 
     def _granted(self, granted: Subscribed) -> None:
         """Devices are no subscribers of the run."""
-        self._say(Subscribed(devices=granted.granted_qos))
+        self._say(Subscribed(devices=granted.granted))
 
     def _hear_report(self, report: Report) -> None:
         """What Publishing would say to the lab: nobody waits until devices have sent everything."""

@@ -21,6 +21,9 @@ What becomes of a message:
     foreign    [n, ...]         right after it a message that nobody published, on the same topic
     misroute   [n, ...]         delivered to the subscribers that did not ask for it as well
 
+    per_filter true | false     a message goes out once for each matching filter of a subscriber, not once in all;
+                                MQTT 3.1.1 section 3.3.5 allows both
+
 What becomes of connections:
 
     grant_qos  0 | 1 | 2        no subscription is granted more
@@ -65,6 +68,7 @@ class Script:
     hold: Mapping[int, int] = field(default_factory=dict)
     foreign: Numbers = frozenset()
     misroute: Numbers = frozenset()
+    per_filter: bool = False
     grant_qos: int = 2
     refuse_subscription: Numbers = frozenset()
     refuse_connection: Mapping[int, int] = field(default_factory=dict)
@@ -182,6 +186,7 @@ _READERS: dict[str, Callable[[str, object], object]] = {
     "hold": _holds,
     "foreign": _numbers,
     "misroute": _numbers,
+    "per_filter": _boolean,
     "grant_qos": _qos,
     "refuse_subscription": _numbers,
     "refuse_connection": _codes,

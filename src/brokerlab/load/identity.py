@@ -25,7 +25,7 @@ from brokerlab.load.wire import Bytes, Longs
 from brokerlab.study import identity
 from brokerlab.study.identity import Identity
 from brokerlab.study.template import WIDTHS, read_template
-from brokerlab.study.topics import expand
+from brokerlab.study.topics import topics_of
 from brokerlab.study.values import Workload
 
 UNKNOWN_NS = np.iinfo(np.int64).min  # the intended time of a message that does not carry it
@@ -165,7 +165,9 @@ def owners_of(workload: Workload) -> tuple[Words, Longs]:
     """Hashes of the publishers' topics, ascending, and who publishes to each."""
     if not identity.tells_publishers_apart(workload):
         return np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
-    names = [expand(workload.topics.publish, publisher=number).encode() for number in range(workload.publishers)]
-    hashes = np.array([hashed(np.frombuffer(name, dtype=np.uint8).copy(), 0, len(name)) for name in names], np.uint64)
+    every = [(number, name) for number in range(workload.publishers) for name in topics_of(workload.topics, number)]
+    names = [np.frombuffer(name.encode(), dtype=np.uint8).copy() for _, name in every]
+    hashes = np.array([hashed(name, 0, name.size) for name in names], np.uint64)
+    owners = np.array([number for number, _ in every], dtype=np.int64)
     order = np.argsort(hashes)
-    return hashes[order], order.astype(np.int64)
+    return hashes[order], owners[order]

@@ -116,7 +116,7 @@ class EqualMessages:
         filler = filler_of(workload.payload.content, size, seed=f"{seed}/{client.number}")
         self._publisher = client.number
         self._template, self._id_at, self._payload_at = wire.publish_template(
-            client.topic, payload_bytes=size, qos=workload.qos, retain=False,
+            client.topic, payload_bytes=size, qos=workload.qos, retain=workload.retain,
             filler=filler[wire.IDENTITY_BYTES :].tobytes(), properties=b"" if level == 5 else None,
         )  # fmt: skip
 
@@ -149,18 +149,18 @@ class ShapedMessages:
     count = None
 
     def __init__(self, client: Client, workload: Workload, *, seed: int, level: int) -> None:
-        self._head, self._id_at, self._first_byte = shapes.head_of(client.topic, workload, level=level)
+        self._heads = shapes.heads_of(client, workload, level=level)
         self._sizes = _sizes_of(client, workload, seed=seed)
         self._filler, self._stamp, self._stamped = _filling(client, workload, seed=seed)
         self._shared = memoryview(self._filler.data)
 
     @property
     def largest(self) -> int:
-        return shapes.packet_bytes(self._head.size + self._sizes.largest)
+        return shapes.packet_bytes(self._heads.longest + self._sizes.largest)
 
     @property
     def built_bytes(self) -> int:
-        return min(self.largest, self._head.size + LARGE_BYTES)
+        return min(self.largest, self._heads.longest + LARGE_BYTES)
 
     def payload_bytes(self, first_seq: int, count: int) -> Longs:
         return self._sizes.of(np.arange(first_seq, first_seq + count))
@@ -170,11 +170,11 @@ class ShapedMessages:
         sizes = self.payload_bytes(first_seq, count)
         is_large = sizes > LARGE_BYTES
         copied = np.where(is_large, self._stamped, sizes)
-        out = np.empty(count * (5 + self._head.size) + int(copied.sum()), dtype=np.uint8)
+        out = np.empty(count * (5 + self._heads.longest) + int(copied.sum()), dtype=np.uint8)
         starts, ends = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
         used = shapes.build(
-            self._first_byte, self._head, self._id_at, self._filler, np.zeros(count, dtype=np.int64), sizes, copied,
-            first_seq, out, starts, ends,
+            self._heads.first_byte, self._heads.data, self._heads.ends, self._heads.id_back, self._filler,
+            np.zeros(count, dtype=np.int64), sizes, copied, first_seq, out, starts, ends,
         )  # fmt: skip
         self._stamp(out, starts, first_seq, intended_ns)
         if not is_large.any():
@@ -229,7 +229,9 @@ def messages_of(client: Client, workload: Workload, *, seed: int, level: int) ->
     """The messages that the workload asks of this publisher; `level` is that of the protocol."""
     if workload.payload.replay is not None:
         return RecordMessages(client, workload, workload.payload.replay, level=level)
-    is_equal = not workload.payload.mix and own_payload_bytes(client, workload) <= LARGE_BYTES
+    is_equal = (
+        workload.topics.count == 1 and not workload.payload.mix and own_payload_bytes(client, workload) <= LARGE_BYTES
+    )
     is_usual = is_equal and identity.identity_of(workload) is Identity.FULL
     kind = EqualMessages if is_usual else ShapedMessages
     return kind(client, workload, seed=seed, level=level)

@@ -19,7 +19,7 @@ from brokerlab.load.messages import due_ns
 from brokerlab.load.opening import Openings, connect_facts
 from brokerlab.load.publisher import RECORD_AT, Publisher
 from brokerlab.load.role import Connections, Say
-from brokerlab.load.rows import ROWS, PublicationRows
+from brokerlab.load.rows import ROWS, PublicationRows, topics_by_publisher
 from brokerlab.load.schedule import Span
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
@@ -70,8 +70,8 @@ class Publishing:
         self._spec, self._connections, self._log, self._say = spec, connections, log, say
         self._counts = counts
         self._writer = PartWriter(spec.folder("publications"), spec.node.replace("/", "-"), PUBLICATIONS)
-        topics = {client.number: client.topic for client in spec.clients}
-        self._rows = PublicationRows(self._writer, topics=topics, qos=spec.workload.qos)
+        topics, workload = topics_by_publisher(spec.clients, spec.workload), spec.workload
+        self._rows = PublicationRows(self._writer, topics=topics, qos=workload.qos, retain=workload.retain)
         self._all: list[Publisher] = []
         self.open = self._open = dict[int, Publisher]()  # by file descriptor: those whose connection stands
         self._agenda = Agenda()
@@ -180,7 +180,7 @@ class Publishing:
         if self._openings:
             self._openings.close()
         for publisher in self._open.values():
-            connection.disconnect(publisher.client, publisher.stream, log=self._log)
+            connection.disconnect(publisher.client, publisher.stream, log=self._log, after=self._spec.workload)
         widening, account = self._window.widening if self._window else None, self._account
         return Stopped(
             messages=sum(publisher.following for publisher in self._all),

@@ -51,11 +51,11 @@ class RecordMessages:
         own = shares_of(records, replay.split, publishers=workload.publishers)[client.number]
         self._begins, self._sizes = records.begins[own], records.ends[own] - records.begins[own]
         self._data = _octets(records.data)
-        self._head, self._id_at, self._first_byte = shapes.head_of(client.topic, workload, level=level)
+        self._heads = shapes.heads_of(client, workload, level=level)
         self.count = None if replay.repeat else own.size
         self.offsets_ns = None if records.offsets_ns is None else records.offsets_ns[own]
-        self.largest = shapes.packet_bytes(self._head.size + int(self._sizes.max(initial=0)))
-        self.built_bytes = min(self.largest, self._head.size + LARGE_BYTES)
+        self.largest = shapes.packet_bytes(self._heads.longest + int(self._sizes.max(initial=0)))
+        self.built_bytes = min(self.largest, self._heads.longest + LARGE_BYTES)
 
     def _places(self, first_seq: int, count: int) -> Longs:
         return np.arange(first_seq, first_seq + count) % max(self._sizes.size, 1)
@@ -68,10 +68,21 @@ class RecordMessages:
         places = self._places(first_seq, count)
         begins, sizes = self._begins[places], self._sizes[places]
         copied = np.where(sizes > LARGE_BYTES, 0, sizes)
-        out = np.empty(count * (5 + self._head.size) + int(copied.sum()), dtype=np.uint8)
+        out = np.empty(count * (5 + self._heads.longest) + int(copied.sum()), dtype=np.uint8)
         starts, ends = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
         used = shapes.build(
-            self._first_byte, self._head, self._id_at, self._data, begins, sizes, copied, first_seq, out, starts, ends
+            self._heads.first_byte,
+            self._heads.data,
+            self._heads.ends,
+            self._heads.id_back,
+            self._data,
+            begins,
+            sizes,
+            copied,
+            first_seq,
+            out,
+            starts,
+            ends,
         )
         if (copied == sizes).all():
             return (Piece(memoryview(out[:used].data), ends=ends),)

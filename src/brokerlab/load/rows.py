@@ -1,26 +1,38 @@
 """Columns of raw rows on their way to the run directory."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from brokerlab.load.identity import UNKNOWN_NS
+from brokerlab.load.spec import Client
 from brokerlab.load.tally import Tally
+from brokerlab.load.topics import own_topics
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES, PUBLICATIONS
+from brokerlab.study.values import Workload
 
 Longs = NDArray[np.int64]
 
 ROWS = 65_536
 
 
+def topics_by_publisher(clients: Sequence[Client], workload: Workload) -> dict[int, list[str]]:
+    return {client.number: own_topics(client, workload) for client in clients}
+
+
 class PublicationRows:
     """Gathers publications of all publishers of a worker and passes them on in large batches."""
 
-    def __init__(self, writer: PartWriter, *, topics: dict[int, str], qos: int) -> None:
+    def __init__(
+        self, writer: PartWriter, *, topics: Mapping[int, Sequence[str]], qos: int, retain: bool = False
+    ) -> None:
+        """`topics` are those of each publisher, which its messages take in turn."""
         self._writer = writer
-        self._topics = topics
-        self._qos = qos
+        self._topics = {publisher: pa.array(own, pa.string()) for publisher, own in topics.items()}
+        self._qos, self._retain = qos, retain
         self._parts: list[tuple[int, int, Longs, Longs, Longs, int | Longs]] = []
         self._count = 0
 
@@ -45,15 +57,14 @@ class PublicationRows:
     def _batch(self) -> pa.RecordBatch:
         sizes = [part[2].size for part in self._parts]
         numbers = np.array([part[0] for part in self._parts], dtype=np.int32)
-        topics = pa.array([self._topics[part[0]] for part in self._parts])
         index = np.repeat(np.arange(len(sizes)), sizes)
         intended, sent, acked = (np.concatenate([part[k] for part in self._parts]) for k in (2, 3, 4))
         columns = [
             pa.array(numbers[index]),
             pa.array(np.concatenate([np.arange(part[1], part[1] + part[2].size) for part in self._parts])),
-            topics.take(pa.array(index)),
+            pa.concat_arrays([self._topics_of(part[0], part[1], part[2].size) for part in self._parts]),
             pa.array(np.full(self._count, self._qos, dtype=np.int8)),
-            pa.array(np.zeros(self._count, dtype=np.bool_)),
+            pa.array(np.full(self._count, self._retain, dtype=np.bool_)),
             pa.array(np.concatenate([np.broadcast_to(part[5], part[2].size) for part in self._parts]).astype(np.int32)),
             pa.array(intended),
             pa.array(sent, mask=sent == 0),
@@ -61,6 +72,12 @@ class PublicationRows:
             pa.array((-acked).astype(np.int16), mask=acked >= 0),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=PUBLICATIONS)
+
+    def _topics_of(self, publisher: int, first_seq: int, count: int) -> pa.Array:
+        topics = self._topics[publisher]
+        if len(topics) == 1:
+            return pa.repeat(topics[0], count)
+        return topics.take(pa.array(np.arange(first_seq, first_seq + count) % len(topics)))
 
 
 class DeliveryRows:

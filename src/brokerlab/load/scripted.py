@@ -2,8 +2,8 @@
 
     python -m brokerlab.load.scripted SCRIPT.json     {"host": ..., "port": ..., "faults": {...}}
 
-MQTT 3.1.1 with QoS 0, 1 and 2 on both legs and + and # in filters.
-Left out because no proof needs it: retained messages, wills and sessions that outlive their connection.
+MQTT 3.1.1 with QoS 0, 1 and 2 on both legs, + and # in filters, retained messages, wills and shared subscriptions,
+whose members take turns. Left out because no proof needs it: sessions that outlive their connection.
 
     PUBLISH -> number it -> acknowledge -> swap, hold -> drop, delay -> match -> duplicate -> PUBLISH
 
@@ -23,6 +23,7 @@ from brokerlab.load.faults import Script, script_from_json
 from brokerlab.load.packets import Publish
 from brokerlab.load.scripted_client import Connection
 from brokerlab.load.topics import PROOF_PREFIX
+from brokerlab.study.topics import topic_matches
 
 _FOREIGN = b"a message that nobody of this run has published"
 
@@ -69,6 +70,8 @@ class ScriptedBroker:
         self._connects = self._subscribes = 0
         self._order = _Order(script.swap, script.hold)
         self._connections: dict[str, Connection] = {}
+        self._retained: dict[str, Publish] = {}
+        self._turns: dict[str, int] = {}  # of shared subscriptions, by their whole filter
 
     def connect(self) -> int:
         self._connects += 1
@@ -115,13 +118,33 @@ class ScriptedBroker:
             else:
                 asyncio.get_running_loop().call_later(delay_ms / 1e3, self._deliver, each, ready)
 
+    def retained(self, topic_filter: str) -> list[Publish]:
+        """What a new subscription gets at once; a shared one gets nothing (MQTT 5.0 section 4.8.2)."""
+        return [message for topic, message in self._retained.items() if topic_matches(topic_filter, topic)]
+
+    def _retain(self, message: Publish) -> None:
+        """Keeps the last message of a topic; an empty one clears it (section 3.3.1.3)."""
+        if message.retain and message.payload:
+            self._retained[message.topic] = message
+        elif message.retain:
+            self._retained.pop(message.topic, None)
+
     def _deliver(self, number: int | None, message: Publish) -> None:
+        self._retain(message)
+        groups: dict[str, list[Connection]] = {}
         for connection in list(self._connections.values()):
-            granted = connection.granted_qos(message.topic)
-            if granted is not None:
-                connection.deliver(message, qos=min(message.qos, granted), number=number)
-            elif number in self.script.misroute and connection.is_subscriber:
+            for each in connection.shared_filters(message.topic):
+                groups.setdefault(each, []).append(connection)
+            granted = connection.granted(message.topic)
+            for qos in granted if self.script.per_filter else sorted(granted)[-1:]:
+                connection.deliver(message, qos=min(message.qos, qos), number=number)
+            if not granted and number in self.script.misroute and connection.is_subscriber:
                 connection.deliver(message, qos=min(message.qos, connection.highest_qos()))
+        for each, members in groups.items():
+            turn = self._turns.get(each, 0)
+            self._turns[each] = turn + 1
+            chosen = members[turn % len(members)]
+            chosen.deliver(message, qos=min(message.qos, chosen.granted_shared(each)), number=number)
         if number in self.script.foreign:
             self._deliver(None, Publish(message.topic, _FOREIGN, message.qos, message.packet_id))
 

@@ -26,9 +26,10 @@ from brokerlab.load.packets import (
     Subscribe,
     UnsubAck,
     Unsubscribe,
+    Will,
 )
 from brokerlab.load.parser import Parser
-from brokerlab.load.topics import PROOF_PREFIX, is_filter
+from brokerlab.load.topics import PROOF_PREFIX, SHARE, is_filter, own_filter
 from brokerlab.study.topics import topic_matches
 
 _REFUSED = 0x80
@@ -55,6 +56,8 @@ class Broker(Protocol):
 
     def stall(self, delay_ms: float) -> None: ...
 
+    def retained(self, topic_filter: str) -> list[Publish]: ...
+
 
 class Connection(asyncio.Protocol):
     """Reads packets in their order, and writes what they and the script ask for."""
@@ -69,9 +72,10 @@ class Connection(asyncio.Protocol):
         self._client_id: str | None = None
         self._transport: asyncio.Transport | None = None
         self._subscriptions: dict[str, int] = {}
-        self._matched: dict[str, int | None] = {}  # granted QoS by topic, while the subscriptions stay
+        self._matched: dict[str, list[int]] = {}  # the QoS of matching subscriptions, by topic
         self._unreleased: set[int] = set()  # from the client, at QoS 2: between PUBLISH and PUBREL
         self._cut_complete: dict[int, int] = {}  # bytes of a PUBCOMP that is not sent whole, by packet id
+        self._will: Will | None = None
         self._unfinished: set[int] = set()  # to the client, at QoS 1 and 2: not acknowledged yet
         self._waiting: deque[Publish] = deque()  # for a free packet id
         self._ids: Iterator[int] = itertools.cycle(_PACKET_IDS)
@@ -86,6 +90,8 @@ class Connection(asyncio.Protocol):
         self._transport = None
         if self._client_id is not None:
             self._broker.leave(self._client_id, self)
+        if (will := self._will) is not None:  # no DISCONNECT came before the end (section 3.1.2.5)
+            self._broker.route(None, Publish(will.topic, will.payload, will.qos, 1 if will.qos else None))
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -135,18 +141,26 @@ class Connection(asyncio.Protocol):
         """Of all its subscriptions."""
         return max(self._subscriptions.values())
 
-    def granted_qos(self, topic: str) -> int | None:
-        """The highest QoS of the subscriptions that match; None without one. One message is delivered once."""
+    def granted(self, topic: str) -> list[int]:
+        """The QoS of each subscription that matches."""
         if topic not in self._matched:
-            granted = (qos for wanted, qos in self._subscriptions.items() if topic_matches(wanted, topic))
-            self._matched[topic] = max(granted, default=None)
+            own = {name: qos for name, qos in self._subscriptions.items() if not name.startswith(SHARE)}
+            self._matched[topic] = [qos for wanted, qos in own.items() if topic_matches(wanted, topic)]
         return self._matched[topic]
 
-    def deliver(self, message: Publish, *, qos: int, number: int | None = None) -> None:
-        """Sends a message with the faults that its number has."""
+    def shared_filters(self, topic: str) -> list[str]:
+        """The shared subscriptions that match, as they were asked for."""
+        names = [name for name in self._subscriptions if name.startswith(SHARE)]
+        return [name for name in names if topic_matches(own_filter(name), topic)]
+
+    def granted_shared(self, name: str) -> int:
+        return self._subscriptions[name]
+
+    def deliver(self, message: Publish, *, qos: int, number: int | None = None, retain: bool = False) -> None:
+        """Sends a message with the faults that its number has; `retain` marks one that waited for a subscriber."""
         if number in self._script.malformed:
             self._send_bytes(_MALFORMED)
-        first = Publish(message.topic, message.payload, qos, self._free_id() if qos else None)
+        first = Publish(message.topic, message.payload, qos, self._free_id() if qos else None, retain=retain)
         if number is not None and number in self._script.cut:
             self._send_bytes(first.encode()[: self._script.cut[number]])
             self.close()
@@ -212,7 +226,10 @@ class Connection(asyncio.Protocol):
                 self._send(UnsubAck(packet_id))
             case PingReq():
                 self._send(PingResp())
-            case Disconnect() | _:
+            case Disconnect():
+                self._will = None
+                self.close()
+            case _:
                 self.close()
 
     def _connect(self, packet: Connect) -> None:
@@ -220,6 +237,7 @@ class Connection(asyncio.Protocol):
             self._send(ConnAck(code))
             self.close()
             return
+        self._will = packet.will
         self._client_id = packet.client_id or f"anonymous-{id(self):x}"
         self._broker.join(self._client_id, self)
         self._send(ConnAck())
@@ -230,12 +248,15 @@ class Connection(asyncio.Protocol):
         codes = []
         for name, asked in packet.filters:
             granted = min(asked, self._script.grant_qos)
-            is_granted = is_filter(name) and not is_refused
+            is_granted = is_filter(own_filter(name)) and not is_refused
             codes.append(granted if is_granted else _REFUSED)
             if is_granted:
                 self._subscriptions[name] = granted
         self._matched.clear()
         self._send(SubAck(packet.packet_id, tuple(codes)))
+        for (name, _), code in zip(packet.filters, codes, strict=True):
+            for message in self._broker.retained(name) if code != _REFUSED else ():
+                self.deliver(message, qos=min(message.qos, code), retain=True)
 
     # -- from a publisher -----------------------------------------------------------------------------------------
 

@@ -9,22 +9,31 @@ same for all messages.
 # mypy: disable-error-code="assignment, arg-type"
 # (NumPy's own integers keep Numba from widening unsigned ones to floats; to mypy they are not `int`.)
 
+from dataclasses import dataclass
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from brokerlab.load.packets import encode_length
+from brokerlab.load.spec import Client
+from brokerlab.load.topics import own_topics
 from brokerlab.load.wire import Bytes, Longs
 from brokerlab.study.values import Workload
 
 Words = NDArray[np.uint64]
 
 
-@njit("i8(i8, u1[::1], i8, u1[::1], i8[::1], i8[::1], i8[::1], i8, u1[::1], i8[::1], i8[::1])", cache=True, nogil=True)
+@njit(
+    "i8(i8, u1[::1], i8[::1], i8, u1[::1], i8[::1], i8[::1], i8[::1], i8, u1[::1], i8[::1], i8[::1])",
+    cache=True,
+    nogil=True,
+)
 def build(
     first_byte: int,
-    head: Bytes,
-    id_at: int,
+    heads: Bytes,
+    head_ends: Longs,
+    id_back: int,
     source: Bytes,
     begins: Longs,
     lengths: Longs,
@@ -36,11 +45,14 @@ def build(
 ) -> int:
     """Writes one PUBLISH per length: payload i is `lengths[i]` bytes long and begins as `source` does at `begins[i]`.
 
-    `head` is the variable header with its packet identifier at `id_at`, -1 for none. Fills in where payloads start
-    and packets end in `out`; returns the number of bytes.
+    `heads` are the variable headers of the topics, which messages take in turn; their packet identifier begins
+    `id_back` bytes before the end, 0 for none. Fills in where payloads start and packets end in `out`; returns the
+    number of bytes.
     """
     at = 0
     for i in range(lengths.size):
+        topic = (first_seq + i) % head_ends.size
+        head = heads[(head_ends[topic - 1] if topic else 0) : head_ends[topic]]
         out[at] = first_byte
         at += 1
         rest = head.size + lengths[i]
@@ -52,11 +64,11 @@ def build(
             if rest == 0:
                 break
         out[at : at + head.size] = head
-        if id_at >= 0:
-            identifier = (first_seq + i) % 65_535 + 1
-            out[at + id_at] = identifier >> 8
-            out[at + id_at + 1] = identifier & 0xFF
         at += head.size
+        if id_back:
+            identifier = (first_seq + i) % 65_535 + 1
+            out[at - id_back] = identifier >> 8
+            out[at - id_back + 1] = identifier & 0xFF
         starts[i] = at
         out[at : at + copied[i]] = source[begins[i] : begins[i] + copied[i]]
         at += copied[i]
@@ -103,13 +115,28 @@ def stamp_decimal(out: Bytes, starts: Longs, at: int, width: int, numbers: Longs
                 rest //= 10
 
 
-def head_of(topic: str, workload: Workload, *, level: int) -> tuple[Bytes, int, int]:
-    """The variable header of a publisher's messages, the place of the identifier in it, and their first byte."""
-    name = topic.encode()
-    properties = b"\0" if level == 5 else b""
-    head = len(name).to_bytes(2, "big") + name + (b"\0\0" if workload.qos else b"") + properties
-    id_at = len(name) + 2 if workload.qos else -1
-    return np.frombuffer(head, dtype=np.uint8).copy(), id_at, 0x30 | workload.qos << 1
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """The variable headers of a publisher's messages, one for each of its topics, and their first byte."""
+
+    first_byte: int
+    data: Bytes
+    ends: Longs
+    id_back: int  # where the packet identifier begins, from the end; 0 for none
+    longest: int
+
+
+def heads_of(client: Client, workload: Workload, *, level: int) -> Heads:
+    topics = own_topics(client, workload)
+    after = (b"\0\0" if workload.qos else b"") + (b"\0" if level == 5 else b"")
+    heads = [len(name).to_bytes(2, "big") + name + after for name in map(str.encode, topics)]
+    return Heads(
+        first_byte=0x30 | workload.qos << 1 | int(workload.retain),
+        data=np.frombuffer(b"".join(heads), dtype=np.uint8).copy(),
+        ends=np.cumsum([len(head) for head in heads], dtype=np.int64),
+        id_back=len(after) if workload.qos else 0,
+        longest=max(map(len, heads)),
+    )
 
 
 def packet_bytes(rest: int) -> int:

@@ -29,11 +29,12 @@ class Client:
 
     number: int  # of the publisher or subscriber within the run
     name: str  # its client identifier
-    topic: str
+    topic: str  # of a publisher the first of its topics
     hears: str = ""  # the filter of a publisher that also hears, over the same connection
     user: str | None = None
     password: bytes | None = field(default=None, repr=False)
     certificate: Path | None = None  # with its key, in one file (PEM)
+    filters: tuple[str, ...] = ()  # of a subscriber
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +104,23 @@ class Subscribe:
 
 
 @dataclass(frozen=True, slots=True)
+class Granted:
+    """The broker's answer to the subscription of one subscriber."""
+
+    subscriber: int
+    codes: tuple[int, ...]  # by filter: the QoS granted; 128 and above is a refusal
+    asked_ns: int = 0  # when the subscription was sent
+
+    @property
+    def qos(self) -> int:
+        """The lowest that was granted, or the first refusal where nothing was."""
+        return min(self.codes)
+
+
+@dataclass(frozen=True, slots=True)
 class Subscribed:
-    granted_qos: tuple[tuple[int, int], ...] = ()  # (subscriber, QoS granted); 128 is a refusal
-    devices: tuple[tuple[int, int], ...] = ()  # the same of devices
+    granted: tuple[Granted, ...] = ()
+    devices: tuple[Granted, ...] = ()  # the same of devices
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,8 +49,10 @@ def contract_verdict() -> Column:
     is_lost_after_acknowledgement = F.coalesce(F.col("acknowledged_lost") > 0, F.lit(False))
     is_duplicated = F.col("duplicated") > 0
     is_unexpected = F.col("unexpected") > 0
+    is_stale = F.coalesce(F.col("stale") > 0, F.lit(False))  # MQTT 3.1.1 section 3.3.1.3: the last one replaces it
     is_broken = (
-        F.when(promised_qos() == 0, is_duplicated | is_unexpected)
+        F.when(is_stale, F.lit(True))
+        .when(promised_qos() == 0, is_duplicated | is_unexpected)
         .when(promised_qos() == 1, is_lost_after_acknowledgement)
         .otherwise(is_lost_after_acknowledgement | is_duplicated | is_unexpected)
     )

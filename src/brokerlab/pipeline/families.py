@@ -39,13 +39,18 @@ FLOW = schema(
     delivered=LONG,  # first arrivals
     acknowledged_delivered=LONG,  # of those, publications that the broker acknowledged
     late=LONG,  # first arrivals later than the study's limit after the intended time
-    duplicated=LONG,  # arrivals beyond the first
+    duplicated=LONG,  # arrivals beyond the first, and beyond one for each filter that matches
     duplicated_flagged=LONG,  # of those, with DUP set
+    overlapping=LONG,  # arrivals beyond the first that another matching filter of the subscriber accounts for
     reordered=LONG,  # first arrivals below the highest seq that came before
+    stale=LONG,  # arrivals of retained messages that were not the last of their topic
     measured_delivered=LONG,
     measured_bytes=LONG,
     last_received_ns=LONG,  # of the measured first arrivals; null without any
 )
+
+# One row per subscriber of the manifest.
+SUBSCRIBER = schema(subscriber=INT, group=TEXT, filters=INT, qos_granted=INT)
 
 # One row per subscriber with arrivals that match no publication or no subscription.
 UNEXPECTED = schema(subscriber=INT, qos_granted=INT, arrivals=LONG)
@@ -85,7 +90,7 @@ USAGE = schema(
 COUNTER = schema(node=TEXT, name=TEXT, value=REAL)
 
 # One row per subscriber and publisher whose messages it should get.
-EXPECTED_FLOW = schema(subscriber=INT, publisher=LONG, measured=LONG)
+EXPECTED_FLOW = schema(subscriber=INT, publisher=LONG, measured=LONG)  # measured: null in a shared subscription
 
 # One row per flow (subscriber, publisher) with a first arrival of the measure phase: stats/jitter.py.
 RHYTHM = schema(
@@ -156,6 +161,7 @@ FAMILIES = {
     "publisher": PUBLISHER,
     "expected": EXPECTED,
     "flow": FLOW,
+    "subscriber": SUBSCRIBER,
     "unexpected": UNEXPECTED,
     "moments": MOMENTS,
     "bucket": BUCKET,

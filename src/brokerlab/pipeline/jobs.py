@@ -29,6 +29,7 @@ from brokerlab.pipeline.transforms.jitter import jitter_table
 from brokerlab.pipeline.transforms.latency import histogram_table, latency_table
 from brokerlab.pipeline.transforms.runs import runs_table
 from brokerlab.pipeline.transforms.sessions import sessions_table
+from brokerlab.pipeline.transforms.subscribers import subscribers_table
 from brokerlab.pipeline.transforms.throughput import throughput_table
 from brokerlab.pipeline.transforms.timeline import timeline_table
 from brokerlab.pipeline.transforms.usage import counters_table, resources_table
@@ -95,6 +96,7 @@ class _Tables:
         throughput = self._save("throughput", throughput_table(partials, runs=readable))
         self._save("timeline", timeline_table(partials, runs=readable))
         jitter = self._save("jitter", jitter_table(partials, runs=readable))
+        self._save("subscribers", subscribers_table(partials, runs=readable))
         self._save("sessions", sessions_table(partials, runs=readable))
         self._save("capacity", capacity_table(partials, runs=readable))
         resources = self._save("resources", resources_table(partials, runs=readable, throughput=throughput))
@@ -138,6 +140,7 @@ def _row_order(name: str) -> list[Column | str]:
         "throughput": [F.desc("window")],
         "timeline": ["second"],
         "jitter": ["subscriber", "publisher"],
+        "subscribers": ["subscriber"],
         "sessions": [place_among("event", _EVENTS), "event"],
         "capacity": ["trial"],
         "resources": ["node", place_among("phase", _PHASES), "phase"],

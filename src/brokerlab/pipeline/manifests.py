@@ -5,7 +5,7 @@ A manifest that cannot be read is a problem to report; the other runs come out a
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,10 +16,11 @@ from brokerlab.pipeline.schemas import CELL_PLACES, MANIFESTS, PIPELINE_VERSION,
 from brokerlab.record.directory import RunDirectory, StudyDirectory
 from brokerlab.record.manifest import Json
 from brokerlab.study.topics import topic_matches
-from brokerlab.study.values import Analysis
+from brokerlab.study.values import Analysis, Topics
 
 _VERDICTS = ("valid", "invalid", "collapsed")
 _PASSED = {"passed": True, "failed": False}  # another outcome says nothing about the broker
+_REFUSED = 0x80
 # Arrivals whose one rate holds for the whole schedule.
 _STEADY = ("constant", "poisson", "jitter", "burst")
 
@@ -38,8 +39,10 @@ class Phase:
 @dataclass(frozen=True, slots=True)
 class Subscription:
     subscriber: int
-    topic_filter: str
+    filters: tuple[str, ...]  # without those that were refused; of a shared subscription without $share and group
     granted_qos: int | None  # 128 is a refusal
+    group: str | None = None  # of a shared subscription
+    replayed_since_ns: int | None = None  # when it subscribed, in a run whose subscribers come after the messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,8 @@ class RunFacts:
 
     run_id: str
     directory: RunDirectory
-    topics: Mapping[int, str]  # by publisher: where its messages are heard, in the role echo that of the answers
+    topics: Mapping[int, str]  # by publisher: where its messages are heard, its first; in the role echo that of answers
+    rule: Topics | None  # how topics are made, where publishers have several
     subscriptions: tuple[Subscription, ...]
     phases: tuple[Phase, ...]
     payload_classes: tuple[int, ...]  # sizes that are told apart; none where all messages have one
@@ -99,6 +103,7 @@ def read_facts(directory: RunDirectory) -> RunFacts:
             run_id=run_id_of(directory),
             directory=directory,
             topics=_topics(manifest),
+            rule=_rule(manifest),
             subscriptions=_subscriptions(manifest),
             phases=phases,
             payload_classes=_payload_classes(manifest.get("workload", {})),
@@ -161,19 +166,41 @@ def _probe(manifest: Json) -> ProbeFacts | None:
     overhearing = tuple(
         subscription.subscriber
         for subscription in _subscriptions(manifest)
-        if topic_matches(subscription.topic_filter, probe["topic"])
+        if any(topic_matches(each, probe["topic"]) for each in subscription.filters)
     )
     return ProbeFacts(int(probe["publisher"]), overhearing)
 
 
+def _rule(manifest: Json) -> Topics | None:
+    written = manifest.get("workload", {}).get("topics", {})
+    if int(written.get("count", 1)) == 1:
+        return None
+    known = {field.name: written[field.name] for field in fields(Topics) if field.name in written}
+    return Topics(**known)
+
+
 def _subscriptions(manifest: Json) -> tuple[Subscription, ...]:
-    subscriptions = tuple(
-        Subscription(int(client["subscriber"]), str(client["filter"]), _whole_or_none(client.get("granted_qos")))
-        for client in _clients(manifest, "subscribers")
-    )
+    subscriptions = tuple(_subscription(client) for client in _clients(manifest, "subscribers"))
     if len({subscription.subscriber for subscription in subscriptions}) != len(subscriptions):
         raise ValueError("a subscriber is listed twice")
     return subscriptions
+
+
+def _subscription(client: Json) -> Subscription:
+    """With one filter, or with several and what the broker granted to each."""
+    written = [client["filter"]] if "filter" in client else client["filters"]
+    granted = client.get("granted") or [0] * len(written)
+    filters = [str(each) for each, code in zip(written, granted, strict=True) if code < _REFUSED]
+    group = client.get("group")
+    if group is not None:
+        filters = [each.split("/", 2)[2] for each in filters]
+    return Subscription(
+        int(client["subscriber"]),
+        tuple(filters),
+        _whole_or_none(client.get("granted_qos")),
+        None if group is None else str(group),
+        _whole_or_none(client.get("replayed_since_ns")),
+    )
 
 
 def _whole_or_none(value: Any) -> int | None:

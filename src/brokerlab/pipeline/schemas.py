@@ -124,7 +124,9 @@ DELIVERY = _schema(
     lost_back=LONG,
     duplicated=LONG,  # this and the next two: null with identity by order
     duplicated_flagged=LONG,
+    overlapping=LONG,  # once more for another filter of the subscriber, which MQTT allows
     reordered=LONG,
+    stale=LONG,  # retained, but not the last of its topic
     unexpected=LONG,
     failure_percent=REAL,
     verdict=TEXT,  # kept | broken | unknown
@@ -206,6 +208,22 @@ JITTER = _schema(
     growth_p=REAL,  # of Mann-Kendall's test, one-sided
     blocks=LONG,  # how often the flow stood still for more than 100 ms and went on
     outcome=TEXT,  # the first that holds: collapse | lost data | growing | temporary block | ok; null: not known
+)
+
+SUBSCRIBERS = _schema(
+    run_id=TEXT,
+    cell=TEXT,
+    subscriber=INT,
+    group=TEXT,  # of a shared subscription; null without one
+    filters=INT,  # that were granted
+    qos_granted=INT,
+    delivered=LONG,  # first arrivals, warm-up included, as all that follows
+    duplicated=LONG,
+    overlapping=LONG,
+    reordered=LONG,
+    stale=LONG,
+    unexpected=LONG,
+    group_percent=REAL,  # of what the group got; null without one, or where it got nothing
 )
 
 SESSIONS = _schema(
@@ -297,6 +315,7 @@ TABLES = {
     "throughput": THROUGHPUT,
     "timeline": TIMELINE,
     "jitter": JITTER,
+    "subscribers": SUBSCRIBERS,
     "sessions": SESSIONS,
     "capacity": CAPACITY,
     "resources": RESOURCES,
@@ -313,6 +332,7 @@ GRAIN = {
     "throughput": ("run_id", "window"),
     "timeline": ("run_id", "second"),
     "jitter": ("run_id", "subscriber", "publisher"),
+    "subscribers": ("run_id", "subscriber"),
     "sessions": ("run_id", "event"),
     "capacity": ("run_id", "trial"),
     "resources": ("run_id", "node", "phase"),

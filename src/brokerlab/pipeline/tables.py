@@ -24,6 +24,7 @@ TABLE_NAMES = (
     "throughput",
     "timeline",
     "jitter",
+    "subscribers",
     "sessions",
     "capacity",
     "resources",

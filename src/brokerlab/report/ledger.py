@@ -21,28 +21,31 @@ _FAULTS = (
     ("Late", "late"),
     ("Unexpected", "unexpected"),
 )
+# Columns of runs in which there are such: most loads cannot have them.
+_RARE_FAULTS = (("Overlapping", "overlapping"), ("Stale", "stale"))
 _VERDICT_MARKS = {"kept": "good", "broken": "bad", "unknown": "warn"}
 
 
 def ledger(results: Results, compared: list[Group]) -> Table:
     """One row per run and QoS granted; a block is a cell."""
     factors = varying_factors(results)
+    faults = _FAULTS + tuple(each for each in _RARE_FAULTS if any(row.get(each[1]) for row in results.delivery))
     columns = (
         text("Broker"),
         *factor_columns(factors),
         number("Run"),
         text("Contract"),
         text("Verdict"),
-        *(number(title) for title, _ in _COUNTS + _FAULTS),
+        *(number(title) for title, _ in _COUNTS + faults),
     )
     by_cell: dict[str, list[Row]] = {}
     for row in results.delivery:
         by_cell.setdefault(row["cell"], []).append(row)
     cells = [cell for group in compared for cell in group.cells if cell.id in by_cell]
-    return Table(columns, tuple(tuple(_row(cell, row) for row in by_cell[cell.id]) for cell in cells))
+    return Table(columns, tuple(tuple(_row(cell, row, faults) for row in by_cell[cell.id]) for cell in cells))
 
 
-def _row(cell: CellResult, row: Row) -> tuple[Entry, ...]:
+def _row(cell: CellResult, row: Row, faults: tuple[tuple[str, str], ...]) -> tuple[Entry, ...]:
     run = next((run for run in cell.runs if run["run_id"] == row["run_id"]), None)
     is_valid = run is not None and run["verdict"] == "valid"
     return (
@@ -52,7 +55,7 @@ def _row(cell: CellResult, row: Row) -> tuple[Entry, ...]:
         _contract(row),
         Entry(row["verdict"], mark=_VERDICT_MARKS.get(row["verdict"], "")),
         *(Entry(count(row[column])) for _, column in _COUNTS),
-        *(_fault(row, column) for _, column in _FAULTS),
+        *(_fault(row, column) for _, column in faults),
     )
 
 

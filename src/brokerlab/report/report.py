@@ -59,6 +59,7 @@ def _content(results: Results, compared: list[Group]) -> dict[str, object]:
         "capacities": capacity.capacities(results, compared),
         "peaks": capacity.peaks(results, compared),
         "rhythm": rhythm.rhythm(results, compared),
+        "shared_groups": rhythm.shared_groups(results),
         "session_failures": rhythm.session_failures(results),
         "ledger": ledger.ledger(results, compared),
         "ledger_summary": ledger.ledger_summary(results),

@@ -49,6 +49,7 @@ class Results:
     capacity: tuple[Row, ...] = ()  # nothing in tables before pipeline version 3
     throughput: tuple[Row, ...] = ()
     resources: tuple[Row, ...] = ()
+    subscribers: tuple[Row, ...] = ()
 
     @property
     def valid_runs(self) -> frozenset[str]:
@@ -80,6 +81,7 @@ def read_results(results: StudyDirectory) -> Results:
         capacity=_rows_if_made(results, "capacity"),
         throughput=_rows_if_made(results, "throughput"),
         resources=_rows_if_made(results, "resources"),
+        subscribers=_rows_if_made(results, "subscribers"),
     )
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from brokerlab.report.cells import CellResult, Group, level_value, varying_factors
-from brokerlab.report.numbers import NOT_KNOWN, count
+from brokerlab.report.numbers import NOT_KNOWN, brief, count
 from brokerlab.report.overview import factor_columns
 from brokerlab.report.results import Results, Row
 from brokerlab.report.table import Entry, Table, number, text
@@ -48,6 +48,36 @@ def _metric(cell: CellResult, metric: str) -> Entry:
 
 def _outcome(outcome: str, flows: int) -> Entry:
     return Entry(count(flows), mark="" if outcome == "ok" else "warn" if flows else "quiet")
+
+
+def shared_groups(results: Results) -> Table:
+    """One row per run and group of a shared subscription: how evenly its members were served."""
+    columns = (
+        text("Run"),
+        text("Group"),
+        number("Members"),
+        number("Deliveries"),
+        number("Least served", "% of the group"),
+        number("Most served", "% of the group"),
+    )
+    members: dict[tuple[str, str], list[Row]] = {}
+    for row in results.subscribers:
+        if row["group"] is not None:
+            members.setdefault((row["run_id"], row["group"]), []).append(row)
+    rows = tuple(_group(run_id, name, own) for (run_id, name), own in members.items())
+    return Table(columns, (rows,) if rows else ())
+
+
+def _group(run_id: str, name: str, members: list[Row]) -> tuple[Entry, ...]:
+    served = [row["group_percent"] for row in members if row["group_percent"] is not None]
+    return (
+        Entry(run_id),
+        Entry(name),
+        Entry(count(len(members))),
+        Entry(count(sum(row["delivered"] for row in members))),
+        Entry(brief(min(served)) if served else NOT_KNOWN),
+        Entry(brief(max(served)) if served else NOT_KNOWN),
+    )
 
 
 def session_failures(results: Results) -> Table:

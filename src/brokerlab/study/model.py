@@ -8,11 +8,12 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainValidator
 
-from brokerlab.study import access, factors, life, names, readers, roles, topics
+from brokerlab.study import access, factor, factors, life, names, readers, roles
 from brokerlab.study import values as v
 from brokerlab.study.life import LifePart
 from brokerlab.study.part import Part
 from brokerlab.study.payload import PayloadPart, as_mapping
+from brokerlab.study.topics_part import Count, Depth, Length, Retain, TopicsPart
 
 _WORKLOAD = v.Workload()
 _DEPLOY = v.Deploy()
@@ -82,15 +83,6 @@ class SystemPart(Part):
         return v.System(brokers=brokers, ensemble=self.ensemble.value())
 
 
-class TopicsPart(Part):
-    publish: Annotated[str, PlainValidator(topics.check_publish_topic)] = _WORKLOAD.topics.publish
-    subscribe: Annotated[str, PlainValidator(topics.check_subscribe_filter)] = _WORKLOAD.topics.subscribe
-    reply: Annotated[str, PlainValidator(topics.check_publish_topic)] = _WORKLOAD.topics.reply
-
-    def value(self) -> v.Topics:
-        return v.Topics(publish=self.publish, subscribe=self.subscribe, reply=self.reply)
-
-
 class SchedulePart(Part):
     arrivals: Annotated[v.Arrivals, PlainValidator(readers.read_arrivals)] = _WORKLOAD.schedule.arrivals
     rate: RatePerS = _WORKLOAD.schedule.rate_per_s
@@ -135,6 +127,7 @@ class WorkloadPart(Part):
     payload: Annotated[PayloadPart, BeforeValidator(as_mapping)] = PayloadPart()
     schedule: SchedulePart = SchedulePart()
     qos: QosLevel = int(_WORKLOAD.qos)
+    retain: Retain = factor.OFF
     protocol: Protocol = _WORKLOAD.protocol
     transport: TransportName = _WORKLOAD.transport
     certificates: CertificatesChoice = _WORKLOAD.certificates
@@ -153,6 +146,7 @@ class WorkloadPart(Part):
             payload=self.payload.value(),
             schedule=self.schedule.value(),
             qos=v.Qos(self.qos),
+            retain=self.retain == factor.ON,
             protocol=self.protocol,
             transport=self.transport,
             certificates=self.certificates,
@@ -193,6 +187,10 @@ class VariablesPart(Part):
     p99: list[LimitMs] = Field(default=[], min_length=1)
     role: list[Role] = Field(default=[], min_length=1)
     echo_qos: list[QosLevel] = Field(default=[], min_length=1)
+    topics: list[Count] = Field(default=[], min_length=1)
+    depth: list[Depth] = Field(default=[], min_length=1)
+    length: list[Length] = Field(default=[], min_length=1)
+    retain: list[Retain] = Field(default=[], min_length=1)
 
     def levels(self, factor: str) -> tuple[v.Level, ...]:
         return tuple(getattr(self, factor))

@@ -76,7 +76,7 @@ def _check_identity(document: Document, payload: dict[str, Any]) -> None:
         rule = f"without {{publisher}} the {most} publishers of one topic cannot be told apart: add it, or {advice}"
         document.add((*_PAYLOAD, "template"), rule)
     needed = publisher_bytes(Workload(publishers=most, topics=Topics(publish="one"))) + 1
-    for path, size in _sizes(document, payload):
+    for path, size in sizes_of(document, payload):
         if size is not None and size < needed:
             document.add(path, f"takes {needed} B to tell the {most} publishers of one topic apart: {advice}")
 
@@ -85,7 +85,7 @@ def _check_search(document: Document, payload: dict[str, Any]) -> None:
     """A search decides by latencies while it goes on, so messages must carry their intended time."""
     if document.get(*_WORKLOAD, "schedule", "arrivals") != Arrivals.SEARCH:
         return
-    for path, size in _sizes(document, payload):
+    for path, size in sizes_of(document, payload):
         if size is not None and size < FULL_BYTES:
             document.add(path, f"a search takes {FULL_BYTES} B, which hold the intended time of the message")
 
@@ -104,12 +104,12 @@ def _check_room(document: Document, payload: dict[str, Any]) -> None:
         needed = len(read_template(text).text)
     except RuleError:
         return
-    for path, size in _sizes(document, payload):
+    for path, size in sizes_of(document, payload):
         if size is not None and size < needed:
             document.add(path, f"is less than the {needed} B of the template")
 
 
-def _sizes(document: Document, payload: dict[str, Any]) -> list[tuple[KeyPath, int | None]]:
+def sizes_of(document: Document, payload: dict[str, Any]) -> list[tuple[KeyPath, int | None]]:
     levels, each, mix = document.get(*_VARIABLES, "payload"), payload.get("each"), payload.get("mix")
     found: list[tuple[KeyPath, Any]] = []
     for path, values in (((*_VARIABLES, "payload"), levels), ((*_PAYLOAD, "each"), each)):

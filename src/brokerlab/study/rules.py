@@ -7,7 +7,7 @@ all problems come out together; what has the wrong shape is passed over here, be
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from brokerlab.study import names, quantity, topics
+from brokerlab.study import names, quantity
 from brokerlab.study.access_rules import check_access
 from brokerlab.study.arrivals import ALL_KEYS, KEYS, NEEDED, owners
 from brokerlab.study.document import Document, KeyPath
@@ -20,8 +20,9 @@ from brokerlab.study.nearest import listed
 from brokerlab.study.payload_rules import check_payload
 from brokerlab.study.problems import RuleError, check_name
 from brokerlab.study.readers import read_arrivals, read_needed_phase_s, read_store_s
-from brokerlab.study.role_rules import check_roles, roles_of
-from brokerlab.study.values import Arrivals, Phases, Qos, Roles, Schedule, Workload
+from brokerlab.study.role_rules import check_roles
+from brokerlab.study.topics_rules import check_topics
+from brokerlab.study.values import Arrivals, Phases, Qos, Schedule, Workload
 
 _BROKERS: KeyPath = ("system", "brokers")
 _SCHEDULE: KeyPath = (*WORKLOAD, "schedule")
@@ -40,7 +41,7 @@ def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> No
     _check_abilities(document, drivers)
     check_access(document, drivers, list(_used_brokers(document)))
     _check_rank(document)
-    _check_topics(document)
+    check_topics(document)
     _check_load_is_measurable(document)
     _check_search(document)
     check_roles(document)
@@ -142,6 +143,9 @@ def _check_abilities(document: Document, drivers: Mapping[str, DriverFacts]) -> 
             if read_or_none(read_qos, qos) is not None and qos not in facts.qos:
                 known = listed(str(level) for level in facts.qos)
                 document.add(path, f"broker {name} (driver {driver}) has no QoS {qos}; it has {known}")
+        if document.get(*WORKLOAD, "topics", "share") is not None and not facts.has_shared_subscriptions:
+            rule = f"broker {name} (driver {driver}) has no shared subscriptions"
+            document.add((*WORKLOAD, "topics", "share"), rule, of_key=True)
         for path, written in values_of(document, "protocol") or [((*WORKLOAD, "protocol"), Workload().protocol)]:
             protocol = read_or_none(read_protocol, written)
             if protocol is not None and protocol not in facts.protocols:
@@ -158,21 +162,6 @@ def _check_rank(document: Document) -> None:
         document.add(("goals", "rank_by"), f"ranks by {needed}, which `metrics` leaves out")
     if needed == "capacity" and _arrivals(document) not in (None, Arrivals.SEARCH):
         document.add(("goals", "rank_by"), f"needs {Arrivals.SEARCH} arrivals: no other finds a capacity")
-
-
-def _check_topics(document: Document) -> None:
-    """A filter that sees no publisher's topic: every message would be published for nobody."""
-    if Roles.ONE_WAY not in roles_of(document):
-        return  # there nobody hears by a filter of its own
-    defaults = Workload().topics
-    publish = document.get(*WORKLOAD, "topics", "publish") or defaults.publish
-    subscribe = document.get(*WORKLOAD, "topics", "subscribe") or defaults.subscribe
-    sound_publish, sound_subscribe = (
-        read_or_none(topics.check_publish_topic, publish),
-        read_or_none(topics.check_subscribe_filter, subscribe),
-    )
-    if sound_publish and sound_subscribe and not topics.may_match(sound_subscribe, sound_publish):
-        document.add((*WORKLOAD, "topics"), f'the filter "{subscribe}" matches no topic of "{publish}"')
 
 
 def _check_load_is_measurable(document: Document) -> None:

@@ -125,6 +125,13 @@ class Roles(StrEnum):
     LOOP = "loop"  # a client receives its own messages, over one connection
 
 
+class SubscribeAt(StrEnum):
+    """When subscribers subscribe."""
+
+    BEFORE = "before"  # the first message
+    AFTER = "after"  # the last one: they get what the broker retained
+
+
 class Join(StrEnum):
     """How the nodes of an ensemble are connected."""
 
@@ -173,10 +180,15 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Topic of a publisher and filter of a subscriber; {publisher} and {subscriber} are their numbers."""
+    """Topics of a publisher and filters of a subscriber; study/topics.py says what they become."""
 
     publish: str = "brokerlab/{publisher}"
-    subscribe: str = "brokerlab/#"
+    subscribe: str | tuple[str, ...] = "brokerlab/#"
+    count: int = 1  # topics of each publisher: its message `seq` goes to the topic seq mod count
+    depth: int | None = None  # levels that each topic is padded to
+    length_bytes: int | None = None  # bytes that each topic is padded to
+    share: tuple[str, ...] = ()  # groups of a shared subscription, to which subscribers belong in turn
+    subscribe_at: SubscribeAt = SubscribeAt.BEFORE
     reply: str = "brokerlab-echo/{publisher}"  # of a device's answers; used by echo
 
 
@@ -274,6 +286,7 @@ class Workload:
     payload: Payload = Payload()
     schedule: Schedule = Schedule()
     qos: Qos = Qos.AT_MOST_ONCE
+    retain: bool = False  # the broker keeps the last message of each topic
     protocol: str = "3.1.1"
     transport: Transport = Transport.TCP
     certificates: Certificates = Certificates.NONE

@@ -76,6 +76,7 @@ def _workload(workload: Workload) -> dict[str, Any]:
         "payload": _payload(workload),
         "schedule": _on_one_line(_schedule(workload.schedule, own_times=_has_own_times(workload))),
         "qos": int(workload.qos),
+        "retain": workload.retain,
         "protocol": workload.protocol,
         "transport": str(workload.transport),
         "certificates": str(workload.certificates),
@@ -111,12 +112,6 @@ def _flat(keys: dict[str, Any]) -> dict[str, Any]:
     return {key: _on_one_line(part) if isinstance(part, dict) else part for key, part in keys.items()}
 
 
-def _topics(topics: Topics) -> dict[str, Any]:
-    """The topic of answers only where it is not the usual one: most studies have none."""
-    reply = {} if topics.reply == Topics().reply else {"reply": topics.reply}
-    return {"publish": topics.publish, "subscribe": topics.subscribe} | reply
-
-
 def _has_own_times(workload: Workload) -> bool:
     return workload.payload.replay is not None and workload.payload.replay.time is not None
 
@@ -133,6 +128,23 @@ def _replay(replay: Replay) -> dict[str, Any]:
         "repeat": replay.repeat,
         "sha256": DoubleQuotedScalarString(replay.sha256),
     }
+
+
+def _topics(topics: Topics) -> dict[str, Any]:
+    subscribe = topics.subscribe
+    written = {
+        "publish": topics.publish,
+        "subscribe": subscribe if isinstance(subscribe, str) else _list(subscribe),
+        "count": topics.count,
+        "depth": topics.depth,
+        "length": None if topics.length_bytes is None else quantity.bytes_text(topics.length_bytes),
+    }
+    if topics.reply != Topics().reply:
+        written |= {"reply": topics.reply}
+    if topics.share:
+        written |= {"share": _list(topics.share)}
+    written |= {"subscribe_at": topics.subscribe_at.value}
+    return {key: value for key, value in written.items() if value is not None}
 
 
 def _schedule(schedule: Schedule, *, own_times: bool) -> dict[str, Any]:

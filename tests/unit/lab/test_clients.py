@@ -2,15 +2,23 @@ import pytest
 
 from brokerlab.errors import UserError
 from brokerlab.lab.clients import clients_of
-from brokerlab.study.values import Topics, Workload
+from brokerlab.study.values import SubscribeAt, Topics, Workload
 
 pytestmark = pytest.mark.unit
+
+
+def heard(clients):
+    """The publishers that each subscriber hears."""
+    flows = {}
+    for subscriber, publisher in zip(clients.flows.subscriber, clients.flows.publisher, strict=True):
+        flows.setdefault(int(subscriber), []).append(int(publisher))
+    return flows
 
 
 def test_every_subscriber_of_a_wildcard_hears_every_publisher():
     clients = clients_of(Workload(publishers=3, subscribers=2), seed=7)
 
-    assert clients.heard == {0: (0, 1, 2), 1: (0, 1, 2)}
+    assert heard(clients) == {0: [0, 1, 2], 1: [0, 1, 2]}
     assert clients.fan_out == 2
     assert clients.expected({0: 10, 1: 20, 2: 30}) == 120
 
@@ -19,7 +27,7 @@ def test_one_to_one_topics_pair_publishers_and_subscribers():
     topics = Topics(publish="pair/{publisher}", subscribe="pair/{subscriber}")
     clients = clients_of(Workload(publishers=3, subscribers=2, topics=topics), seed=7)
 
-    assert clients.heard == {0: (0,), 1: (1,)}
+    assert heard(clients) == {0: [0], 1: [1]}
     assert clients.expected({0: 10, 1: 20, 2: 30}) == 30
 
 
@@ -34,3 +42,42 @@ def test_client_identifiers_are_unique_short_and_those_of_the_seed():
 def test_a_workload_in_which_nobody_hears_anything_is_refused():
     with pytest.raises(UserError, match="no subscriber would get a message"):
         clients_of(Workload(topics=Topics("a/{publisher}", "b/#")), seed=1)
+
+
+def test_messages_take_turns_over_topics_and_a_subscriber_of_some_gets_its_share():
+    """S-02, F-14: 2 publishers with 3 topics each; 7 messages are 3, 2 and 2 on them, 4 are 2, 1 and 1."""
+    topics = Topics("plant/{publisher}/{topic}", ("plant/+/0", "plant/1/2"), count=3)
+    clients = clients_of(Workload(publishers=2, subscribers=2, topics=topics), seed=7)
+
+    assert [client.filters for client in clients.subscribers] == [("plant/+/0", "plant/1/2")] * 2
+    assert clients.expected({0: 7, 1: 4}) == 2 * (3 + 2 + 1)
+    assert clients.fan_out == 2 * 3 / 6
+
+
+def test_ten_thousand_pairs_are_as_many_flows():
+    """Not a hundred million places, and no filter is held against every topic."""
+    topics = Topics("pair/{publisher}/{topic}", "pair/{subscriber}/#", count=2)
+    clients = clients_of(Workload(publishers=10_000, subscribers=10_000, topics=topics), seed=7)
+
+    assert clients.flows.size == 10_000
+    assert (clients.flows.subscriber == clients.flows.publisher).all()
+    assert clients.expected(dict.fromkeys(range(10_000), 3)) == 30_000
+
+
+def test_a_shared_subscription_is_owed_every_message_once_a_group():
+    topics = Topics("t/{publisher}", "t/#", share=("a", "b"))
+    clients = clients_of(Workload(publishers=2, subscribers=5, topics=topics), seed=7)
+
+    assert [client.filters for client in clients.subscribers] == [
+        (f"$share/{group}/t/#",) for group in ("a", "b", "a", "b", "a")
+    ]
+    assert clients.expected({0: 10, 1: 20}) == 2 * 30
+    assert clients.fan_out == 2
+
+
+def test_a_retained_replay_is_owed_one_message_a_topic():
+    """Publisher 1 sent two messages, so one of its three topics has none."""
+    topics = Topics("t/{publisher}/{topic}", "t/#", count=3, subscribe_at=SubscribeAt.AFTER)
+    clients = clients_of(Workload(publishers=2, subscribers=2, topics=topics, retain=True), seed=7)
+
+    assert clients.expected({0: 10, 1: 2}) == 2 * (3 + 2)

@@ -3,7 +3,7 @@ import pytest
 
 from brokerlab.lab.guards import meter_reasons
 from brokerlab.lab.verdict import COLLAPSED, INVALID, VALID, collapse_reasons, judge, read_meter
-from brokerlab.load.spec import Stopped
+from brokerlab.load.spec import Granted, Stopped
 from brokerlab.stats.histogram import bucket_index
 from brokerlab.study.values import Guards
 
@@ -66,7 +66,7 @@ def test_messages_that_were_never_handed_over_make_a_run_invalid():
 def test_closed_connections_and_refused_subscriptions_are_a_collapse():
     closed = {"publishers/0": stopped(closed_by_broker=("bl1p0: reset", "bl1p1: reset"))}
 
-    reasons = collapse_reasons(closed, {0: 1, 1: 128})
+    reasons = collapse_reasons(closed, [Granted(0, (1,)), Granted(1, (1, 135))])
 
     assert reasons == [
         "the broker ended 2 connections; the first: bl1p0: reset",

@@ -48,7 +48,7 @@ def wires():
 
 
 def make(sock, *, qos, written, receive_maximum=65_535):
-    rows = PublicationRows(written, topics={0: "t/0"}, qos=qos)
+    rows = PublicationRows(written, topics={0: ["t/0"]}, qos=qos)
     messages = messages_of(CLIENT, Workload(payload_bytes=32, qos=Qos(qos)), seed=1, level=5)
     publisher = Publisher(
         CLIENT, TcpStream(sock), messages, qos=qos, rows=rows, level=5, receive_maximum=receive_maximum

@@ -1,7 +1,18 @@
 import pytest
 
 from brokerlab.study.problems import RuleError
-from brokerlab.study.topics import check_publish_topic, check_subscribe_filter, expand, may_match, topic_matches
+from brokerlab.study.topics import (
+    check_padding,
+    check_publish_topic,
+    check_subscribe_filter,
+    check_subscribe_filters,
+    expand,
+    filters_of,
+    may_match,
+    topic_matches,
+    topics_of,
+)
+from brokerlab.study.values import Topics
 
 
 # The examples of MQTT 3.1.1 section 4.7, and the corners beside them.
@@ -104,10 +115,57 @@ def test_subscribe_filter_is_accepted(pattern):
         ("a+/b", "alone"),
         ("a/++", "alone"),
         ("$share/g/a", "shared subscriptions"),
-        ("a/{publisher}", "unknown placeholder"),
+        ("a/{topics}", "unknown placeholder"),
         ("", "at least one character"),
     ],
 )
 def test_subscribe_filter_is_refused(pattern, rule):
     with pytest.raises(RuleError, match=rule):
         check_subscribe_filter(pattern)
+
+
+def test_topics_of_a_publisher_are_numbered():
+    assert topics_of(Topics("plant/{publisher}/{topic}", count=3), 7) == ["plant/7/0", "plant/7/1", "plant/7/2"]
+
+
+def test_filters_stand_for_all_publishers_and_topics():
+    """F-14: a list of every topic instead of a wildcard."""
+    topics = Topics("p/{publisher}/{topic}", ("p/{publisher}/{topic}", "s/{subscriber}"), count=2)
+
+    assert filters_of(topics, 5, publishers=2) == ("p/0/0", "p/0/1", "p/1/0", "p/1/1", "s/5")
+
+
+@pytest.mark.parametrize(
+    ("topics", "topic", "own_filters"),
+    [
+        (Topics("a/{publisher}", "a/#", depth=4), "a/1/x/x", ("a/#",)),
+        (Topics("a/{publisher}", "a/+", depth=4), "a/1/x/x", ("a/+/+/+",)),
+        (Topics("a/{publisher}", "a/{subscriber}", length_bytes=9), "a/1/xxxxx", ("a/1/xxxxx",)),
+        (Topics("a/{publisher}", "a/1", depth=4, length_bytes=9), "a/1/x/xxx", ("a/1/x/xxx",)),
+        (Topics("ä/{publisher}", "ä/1", length_bytes=9), "ä/1/xxxx", ("ä/1/xxxx",)),
+    ],
+)
+def test_padding_makes_topics_deep_and_long_and_filters_hear_them_still(topics, topic, own_filters):
+    """F-14: topic-length sweeps; lengths are bytes, not characters."""
+    assert topics_of(topics, 1) == [topic]
+    assert filters_of(topics, 1, publishers=2) == own_filters
+    assert all(topic_matches(each, topic) for each in own_filters)
+
+
+@pytest.mark.parametrize(
+    ("topics", "rule"),
+    [
+        (Topics("a/b/c", depth=2), "3 levels already"),
+        (Topics("a/b", depth=2, length_bytes=50), "at least 3"),
+        (Topics("a/{publisher}", length_bytes=5), "6 bytes"),
+    ],
+)
+def test_padding_that_cannot_be_exact_is_refused(topics, rule):
+    with pytest.raises(RuleError, match=rule):
+        check_padding(topics, publishers=11)
+
+
+@pytest.mark.parametrize(("written", "rule"), [([], "empty list"), (["a", "a"], "twice"), (["a", "b#"], "last level")])
+def test_lists_of_filters_are_refused(written, rule):
+    with pytest.raises(RuleError, match=rule):
+        check_subscribe_filters(written)

@@ -1,48 +1,161 @@
-"""Which subscriber should get which publisher's messages: the manifest's filters against its topics."""
+"""Which subscriber should get which messages: the manifest's filters against its topics.
 
-from collections.abc import Mapping, Sequence
+Usually a publication is owed to every subscriber with a filter that matches its topic. Two things change that:
+
+    a shared subscription   owes it once to the group, whoever of the members gets it
+    a retained replay       owes the last publication of each topic, since the subscribers came after all of them
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from brokerlab.pipeline.manifests import Subscription
+from brokerlab.pipeline.reduce.publications import Publications
 from brokerlab.pipeline.reduce.raw import Bools, Longs
-from brokerlab.study.topics import topic_matches
+from brokerlab.study.hearing import Flows, TopicIndex, flows_of
+from brokerlab.study.topics import pattern_of, topics_of
+from brokerlab.study.values import Topics
 
 _REFUSED = 0x80  # and above: MQTT 3.1.1 section 3.9.3, MQTT 5.0 section 3.9.3
+_NOBODYS = "\0"  # no filter matches it
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """Rows are subscribers, columns are publishers, both ascending by number."""
+    """Subscribers and publishers are places in ascending order of their numbers."""
 
     subscribers: Longs
     granted_qos: tuple[int | None, ...]  # by subscriber
-    matches: Bools  # subscriber × publisher
+    flows: Flows
+    leader: Longs  # by flow: the flow that keeps its pairs; in a group that of the first member, else itself
+    is_shared: Bools  # by flow
+    subscribed_ns: Longs | None = None  # by subscriber, of a retained replay
 
-    def subscribers_granted(self, qos: int | None) -> Longs:
-        """How many subscribers with this granted QoS each publisher's messages should reach."""
-        rows = [number for number, granted in enumerate(self.granted_qos) if granted == qos]
-        count: Longs = self.matches[rows].sum(axis=0, dtype=np.int64)
-        return count
+    @property
+    def is_replay(self) -> bool:
+        return self.subscribed_ns is not None
+
+    def flow_of(self, subscriber: Longs, publisher: Longs) -> Longs:
+        """The flow of each pair of places, -1 where there is none."""
+        flows = self.flows
+        wanted = subscriber * flows.publishers + publisher
+        if flows.size == self.subscribers.size * flows.publishers:
+            return wanted
+        return places_of(wanted, among=flows.subscriber * flows.publishers + flows.publisher)
+
+    def place_in(self, flow: Longs, seq: Longs) -> tuple[Longs, Longs]:
+        """The place of each message among those of its flow, ascending with seq, -1 where its topic is not heard;
+        and how many filters match it.
+        """
+        flows = self.flows
+        place, copies = seq.copy(), flows.copies[flow]
+        listed = np.flatnonzero(flows.first[flow] >= 0)
+        if listed.size:
+            own = flow[listed]
+            turn, topic = np.divmod(seq[listed], flows.count)
+            owner = np.repeat(np.arange(flows.size), np.where(flows.first >= 0, flows.width, 0))
+            entry = places_of(own * flows.count + topic, among=owner * flows.count + flows.topics)
+            place[listed] = np.where(entry >= 0, turn * flows.width[own] + entry - flows.first[own], -1)
+            copies[listed] = np.where(entry >= 0, flows.topic_copies[entry], 0)
+        return place, copies
+
+    def sizes(self, reach: Longs) -> Longs:
+        """How many places each flow needs for the sequence numbers below `reach` of its publisher."""
+        flows = self.flows
+        whole = reach[flows.publisher]
+        turns = -(-whole // flows.count)
+        return np.where(flows.first >= 0, turns * flows.width, whole)
+
+    def owed(self, publications: Publications) -> Bools:
+        """Which publications are owed to those who hear their topic."""
+        if not self.is_replay:
+            return publications.is_published
+        published = np.flatnonzero(publications.is_published)
+        channel = self._channels(publications)[published]
+        last = np.full(self.flows.publishers * self.flows.count, -1, dtype=np.int64)
+        np.maximum.at(last, channel, published)
+        is_owed = np.zeros(publications.is_published.size, dtype=np.bool_)
+        is_owed[last[last >= 0]] = True
+        return is_owed
+
+    def pairs(self, publications: Publications, mask: Bools) -> Longs:
+        """How many publications of the mask each flow is owed; 0 for members of a group that do not keep its pairs."""
+        size = self.flows.publishers * self.flows.count
+        by_channel = np.bincount(self._channels(publications)[mask], minlength=size)
+        return np.where(self.leader == np.arange(self.flows.size), self.flows.sums(by_channel), 0)
+
+    def granted_of_flows(self) -> Longs:
+        """The QoS granted, by flow; -1 where it is not known."""
+        granted = np.array([-1 if qos is None else qos for qos in self.granted_qos], dtype=np.int64)
+        return granted[self.flows.subscriber]
+
+    def _channels(self, publications: Publications) -> Longs:
+        count, reach = self.flows.count, publications.reach
+        publisher = np.repeat(np.arange(publications.publishers.size), reach)
+        if count == 1:
+            return publisher
+        seq = np.arange(publisher.size) - publications.base[publisher]
+        return publisher * count + seq % count
 
 
-def expectation(subscriptions: Sequence[Subscription], *, topics: Mapping[int, str], publishers: Longs) -> Expectation:
-    """What the subscriptions promise: one that was refused nothing, and a publisher without a known topic nobody."""
+def expectation(
+    subscriptions: Sequence[Subscription], *, topics: Mapping[int, str], publishers: Longs, rule: Topics | None = None
+) -> Expectation:
+    """What the subscriptions promise: one that was refused nothing, and a publisher without a known topic nobody.
+
+    `rule` is how topics are made where publishers have several.
+    """
     ordered = sorted(subscriptions, key=lambda subscription: subscription.subscriber)
-    topic_of = [topics.get(int(publisher)) for publisher in publishers]
-    row_of_filter = {
-        topic_filter: [topic is not None and topic_matches(topic_filter, topic) for topic in topic_of]
-        for topic_filter in {subscription.topic_filter for subscription in ordered}
-    }
-    matches = np.array([row_of_filter[subscription.topic_filter] for subscription in ordered], dtype=np.bool_)
-    matches = matches.reshape(len(ordered), publishers.size)
-    matches[[_is_refused(subscription) for subscription in ordered]] = False
+    count = 1 if rule is None else rule.count
+    is_known = all(int(publisher) in topics for publisher in publishers)
+    index = TopicIndex(
+        lambda: _names(publishers, topics, rule),
+        size=publishers.size * count,
+        pattern=pattern_of(rule) if rule is not None and is_known else None,
+    )
+    flows = flows_of([() if _is_refused(each) else each.filters for each in ordered], index, count=count)
+    leader, is_shared = _leaders(ordered, flows)
+    since = [each.replayed_since_ns for each in ordered]
+    is_replay = any(at_ns is not None for at_ns in since)
     return Expectation(
         subscribers=np.array([subscription.subscriber for subscription in ordered], dtype=np.int64),
         granted_qos=tuple(subscription.granted_qos for subscription in ordered),
-        matches=matches,
+        flows=flows,
+        leader=leader,
+        is_shared=is_shared,
+        subscribed_ns=np.array([at_ns or 0 for at_ns in since], dtype=np.int64) if is_replay else None,
     )
+
+
+def _names(publishers: Longs, topics: Mapping[int, str], rule: Topics | None) -> Iterator[str]:
+    for publisher in publishers.tolist():
+        if publisher not in topics:
+            yield from [_NOBODYS] * (1 if rule is None else rule.count)
+        elif rule is None:
+            yield topics[publisher]
+        else:
+            yield from topics_of(rule, publisher)
+
+
+def _leaders(subscriptions: Sequence[Subscription], flows: Flows) -> tuple[Longs, Bools]:
+    """The flow that keeps the pairs of each flow, and which flows are those of a group.
+
+    Members of a group have the same filter, so their flows are the same publishers in the same order.
+    """
+    leader = np.arange(flows.size)
+    is_shared = np.zeros(flows.size, dtype=np.bool_)
+    starts = np.searchsorted(flows.subscriber, np.arange(len(subscriptions) + 1))
+    first: dict[str, int] = {}
+    for place, subscription in enumerate(subscriptions):
+        start, end = starts[place], starts[place + 1]
+        if subscription.group is None or start == end:
+            continue
+        begin = first.setdefault(subscription.group, int(start))
+        leader[start:end] = np.arange(begin, begin + end - start)
+        is_shared[start:end] = True
+    return leader, is_shared
 
 
 def _is_refused(subscription: Subscription) -> bool:

@@ -31,7 +31,7 @@ class Rhythm:
     def rows(self, publications: Publications, expected: Expectation) -> Iterator[dict[str, Any]]:
         """Rows of families.RHYTHM."""
         for flow, received_ns, latency_ns in self._flows():
-            subscriber, publisher = divmod(flow, publications.publishers.size)
+            subscriber, publisher = expected.flows.subscriber[flow], expected.flows.publisher[flow]
             yield {
                 "subscriber": int(expected.subscribers[subscriber]),
                 "publisher": int(publications.publishers[publisher]),

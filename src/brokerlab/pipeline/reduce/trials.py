@@ -15,15 +15,14 @@ from brokerlab.stats.backlog import under_way
 
 def sent_rows(trials: Sequence[Phase], publications: Publications, expected: Expectation) -> Iterator[dict[str, Any]]:
     """Rows of families.TRIAL_SENT: publications that were intended in each trial."""
-    subscribers = expected.matches.sum(axis=0, dtype=np.int64)
     for trial in trials:
         is_own = publications.is_published & within(publications.intended_ns, trial)
         is_acknowledged = is_own & publications.is_acknowledged
         yield {
             "phase": trial.name,
             "published": int(is_own.sum()),
-            "expected": int(publications.per_publisher(is_own) @ subscribers),
-            "acknowledged_expected": int(publications.per_publisher(is_acknowledged) @ subscribers),
+            "expected": int(expected.pairs(publications, is_own).sum()),
+            "acknowledged_expected": int(expected.pairs(publications, is_acknowledged).sum()),
             "last_sent_ns": int(publications.sent_ns[is_own].max()) if is_own.any() else None,
         }
 

@@ -54,8 +54,13 @@ class Work:
 
 
 def pieces_of(run: RunFacts) -> list[Work]:
-    """The work that a run gives, one piece per delivery worker and one for the rest."""
+    """The work that a run gives, one piece per delivery worker and one for the rest.
+
+    Members of a group may be in several workers, and only together they tell what became of its messages.
+    """
     files = [str(path.resolve()) for path in run.directory.files("deliveries")]
+    if files and any(subscription.group is not None for subscription in run.subscriptions):
+        return [Work(run), Work(run, tuple(files))]
     workers = groupby(files, key=lambda file: _NUMBERED.sub("", file))
     return [Work(run), *(Work(run, tuple(own)) for _, own in workers)]
 
@@ -107,7 +112,7 @@ def _partial_of_rows(run: RunFacts, family: str, rows: Sequence[Mapping[str, Any
 def _read_run(run: RunFacts) -> tuple[Publications, Expectation]:
     files = map(str, run.directory.files("publications"))
     publications = read_publications(files, publishers=run.topics, measure=run.measure)
-    expected = expectation(run.subscriptions, topics=run.topics, publishers=publications.publishers)
+    expected = expectation(run.subscriptions, topics=run.topics, publishers=publications.publishers, rule=run.rule)
     return publications, expected
 
 
@@ -126,32 +131,50 @@ def _publications(work: Work) -> list[pa.RecordBatch]:
         "measured_bytes": publications.per_publisher(measured, publications.payload_bytes),
         "last_sent_ns": _last_sent_ns(publications),
     }
-    # Without a subscriber there is still a ledger to show: one that expects nothing.
-    levels = sorted(set(expected.granted_qos), key=str) or [None]
-    reached = [expected.subscribers_granted(qos) for qos in levels] if expected.granted_qos else [published * 0]
-    pairs = {
-        "qos_granted": levels,
-        "pairs": [int(published @ subscribers) for subscribers in reached],
-        "acknowledged_pairs": [int(acknowledged @ subscribers) for subscribers in reached],
-    }
     has_clients = bool(publications.publishers.size or expected.granted_qos)
     if not has_clients:
         return []
     return [
         partial(work.run, "publisher", columns),
-        partial(work.run, "expected", pairs),
+        partial(work.run, "expected", _expected_columns(publications, expected)),
+        partial(work.run, "subscriber", _subscriber_columns(work.run)),
         partial(work.run, "expected_flow", _expected_flow_columns(publications, expected)),
         *_sending_ticks(work.run, publications),
         *_partial_of_rows(work.run, "trial_sent", list(sent_rows(work.run.trials, publications, expected))),
     ]
 
 
-def _expected_flow_columns(publications: Publications, expected: Expectation) -> dict[str, Any]:
-    subscriber, publisher = np.nonzero(expected.matches)
+def _expected_columns(publications: Publications, expected: Expectation) -> dict[str, Any]:
+    """Without a subscriber there is still a ledger to show: one that expects nothing."""
+    levels = sorted(set(expected.granted_qos), key=str) or [None]
+    owed, granted = expected.owed(publications), expected.granted_of_flows()
+    pairs = expected.pairs(publications, owed)
+    acknowledged = expected.pairs(publications, owed & publications.is_acknowledged)
+    own = [granted == (-1 if qos is None else qos) for qos in levels]
     return {
-        "subscriber": expected.subscribers[subscriber],
-        "publisher": publications.publishers[publisher],
-        "measured": publications.per_publisher(publications.is_measured)[publisher],
+        "qos_granted": levels,
+        "pairs": [int(pairs[each].sum()) for each in own],
+        "acknowledged_pairs": [int(acknowledged[each].sum()) for each in own],
+    }
+
+
+def _subscriber_columns(run: RunFacts) -> dict[str, Any]:
+    return {
+        "subscriber": [each.subscriber for each in run.subscriptions],
+        "group": [each.group for each in run.subscriptions],
+        "filters": [len(each.filters) for each in run.subscriptions],
+        "qos_granted": [each.granted_qos for each in run.subscriptions],
+    }
+
+
+def _expected_flow_columns(publications: Publications, expected: Expectation) -> dict[str, Any]:
+    """What each flow is owed; of a group nobody knows which member was to get it."""
+    is_rhythmic = publications.is_measured & (not expected.is_replay)  # a replay is one burst
+    measured = expected.pairs(publications, is_rhythmic)
+    return {
+        "subscriber": expected.subscribers[expected.flows.subscriber],
+        "publisher": publications.publishers[expected.flows.publisher],
+        "measured": pa.array(measured, mask=expected.is_shared),
     }
 
 
@@ -173,6 +196,7 @@ def _deliveries(work: Work) -> list[pa.RecordBatch]:
     publications, expected = _read_run(work.run)
     ledger = Ledger(publications, expected, late_ns=work.run.late_ns)
     latencies, trials = Latencies(work.run.payload_classes), TrialArrivals(work.run.trials)
+    replays = Tally()
     timeline, rhythm = Timeline(work.run.phases), Rhythm()
     is_timed, untimed = _timed_flows(work, publications, expected), timeline.counts(np.empty(0, dtype=np.int64))
     for rows in _portions(work.deliveries):
@@ -180,12 +204,18 @@ def _deliveries(work: Work) -> list[pa.RecordBatch]:
         if is_timed is not None:
             untimed += timeline.counts(first.received_ns[~is_timed[first.flow]])
             first = first.where(is_timed[first.flow])
+        if expected.subscribed_ns is not None:
+            # A message that waited in the broker was not sent for a subscriber that came later.
+            since_ns = expected.subscribed_ns[expected.flows.subscriber[first.flow]]
+            replays.add(first.received_ns - since_ns, resolution_ns=first.resolution_ns)
+            continue
         timeline.add(first.received_ns, first.received_ns - first.intended_ns)
         trials.add(first)
         measured = first.measured()
         rhythm.add(measured)
         latencies.add(measured)
     latency = [batch for found in latencies.filled() for batch in _latency(work.run, *found)]
+    latency += _latency(work.run, "subscribe", ALL, replays) if replays.n else []
     return [
         partial(work.run, "flow", _flow_columns(ledger, publications, expected)),
         partial(work.run, "unexpected", _unexpected_columns(ledger, expected)),
@@ -206,10 +236,9 @@ def _timed_flows(work: Work, publications: Publications, expected: Expectation) 
     counted = Ledger(publications, expected, late_ns=work.run.late_ns)
     for rows in _portions(work.deliveries):
         counted.add(rows)
-    subscriber, publisher = np.divmod(np.arange(counted.counts["delivered"].size), max(publications.publishers.size, 1))
-    published = publications.per_publisher(publications.is_published)[publisher]
-    has_others = np.isin(expected.subscribers[subscriber], list(counted.unexpected))
-    is_timed: Bools = (counted.counts["delivered"] == published) & ~has_others
+    owed = expected.pairs(publications, publications.is_published)
+    has_others = np.isin(expected.subscribers[expected.flows.subscriber], list(counted.unexpected))
+    is_timed: Bools = (counted.counts["delivered"] == owed) & ~has_others
     return is_timed
 
 
@@ -222,8 +251,8 @@ def _portions(files: Sequence[str]) -> Iterator[pa.Table]:
 
 def _flow_columns(ledger: Ledger, publications: Publications, expected: Expectation) -> dict[str, Any]:
     """Flows with an arrival."""
-    flow = np.flatnonzero(ledger.counts["arrivals"])
-    subscriber, publisher = np.divmod(flow, max(publications.publishers.size, 1))
+    flow = np.flatnonzero(ledger.counts["arrivals"] + ledger.counts["stale"])
+    subscriber, publisher = expected.flows.subscriber[flow], expected.flows.publisher[flow]
     last_ns, has_measured = ledger.last_received_ns[flow], ledger.counts["measured_delivered"][flow] > 0
     return {
         "subscriber": expected.subscribers[subscriber],

@@ -48,7 +48,9 @@ def _counts(partials: DataFrame) -> DataFrame:
             total("flow.late").alias("late"),
             total("flow.duplicated").alias("duplicated"),
             total("flow.duplicated_flagged").alias("duplicated_flagged"),
+            total("flow.overlapping").alias("overlapping"),
             total("flow.reordered").alias("reordered"),
+            total("flow.stale").alias("stale"),
             total("unexpected.arrivals").alias("unexpected"),
         )
     )
