@@ -25,6 +25,7 @@ from brokerlab.load.spec import (
     Granted,
     Halt,
     Progress,
+    Ready,
     Sent,
     Settled,
     Stock,
@@ -37,12 +38,13 @@ from brokerlab.load.spec import (
 )
 
 Order = Connect | Subscribe | Go | Drain | Halt | TakeStock | Stop
-_Answer = TypeVar("_Answer", Connected, Subscribed, Sent, Settled, Stock, Stopped)
+_Answer = TypeVar("_Answer", Ready, Connected, Subscribed, Sent, Settled, Stock, Stopped)
 
 _context = multiprocessing.get_context("forkserver")
 # The main module goes first: a worker whose server has it need not import it again.
 _context.set_forkserver_preload(["__main__", "brokerlab.load.worker"])
 
+_START_S = 120.0
 _STOP_S = 30.0
 _RAMP_LEAD_NS = 20_000_000  # between the order to connect and the first connection of a ramp
 _STOCK_S = 30.0
@@ -99,6 +101,7 @@ class Crew:
 
     def connect(self, *, timeout_s: float) -> None:
         """Returns when every client is connected; `timeout_s` is how long one may take."""
+        self._gather(self._nodes(), Ready, within_s=_START_S, waiting_for="the workers to start")
         self._tell(self._nodes(), Connect(timeout_s, time.monotonic_ns() + _RAMP_LEAD_NS))
         self._gather(
             self._nodes(), Connected, within_s=self._patience_s(timeout_s), waiting_for="every client's CONNACK"

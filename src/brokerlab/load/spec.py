@@ -4,6 +4,7 @@ One worker is one process with one role (publishing or subscribing) and some of 
 The lab speaks to it in words, over a pipe:
 
     lab                      worker
+                         <-  Ready                       it has started
     Connect              ->  Connected                   every client has its CONNACK
     Subscribe            ->  Subscribed                  every subscriber has its SUBACK
     Go(start, measure, end)                              absolute times; publishers keep to their schedule
@@ -85,6 +86,11 @@ class Progress:
     delivered: tuple[int, ...]  # deliveries of a worker
     overtaken: tuple[int, ...]  # messages that a worker still lacks while it has later ones of the same publisher
     window: int  # how many messages may be outstanding
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The worker has started and listens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from brokerlab.load.spec import (
     Go,
     Halt,
     Progress,
+    Ready,
     Stop,
     Stopped,
     Subscribe,
@@ -77,6 +78,7 @@ def _serve(
     with Alarm() as alarm:
         epoll.register(alarm.fd, select.EPOLLIN)
         epoll.register(pipe.fileno(), select.EPOLLIN)
+        pipe.send(Ready())
         try:
             _loop(role, pipe, epoll, alarm)
             return role.close()
