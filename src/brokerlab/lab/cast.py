@@ -15,7 +15,7 @@ from brokerlab.load.spec import Client, Granted, WorkerSpec
 from brokerlab.load.topics import PROBE_PREFIX, own_filter
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.topics import expand, topic_matches
-from brokerlab.study.values import ClientLife, Payload, Probe, Roles, Schedule, Topics, Workload
+from brokerlab.study.values import ClientLife, Mqtt5, Payload, Probe, Roles, Schedule, Topics, Workload
 
 PUBLISHERS, DEVICES, LOOPS, PROBE = "publishers/0", "devices/0", "loops/0", "probe/0"
 PROBE_BYTES = 16  # the payload of a probe: its identity, which holds the time
@@ -139,6 +139,7 @@ def _probing(workload: Workload, probe: Probe) -> Workload:
         role=Roles.LOOP,
         probe=None,
         clients=_staying(workload),
+        mqtt5=Mqtt5(),
     )
 
 

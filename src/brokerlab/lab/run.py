@@ -340,6 +340,7 @@ class _Walk:
                     "node": node,
                     "cpu_percent": meter.cpu_percent.get(node),
                     "messages": each.messages,
+                    "wire_bytes_per_message": each.wire_bytes / each.messages if each.wire_bytes else None,
                     "acknowledgements": each.acknowledgements,
                 }
                 for node, each in stopped.items()

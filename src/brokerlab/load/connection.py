@@ -17,6 +17,7 @@ from brokerlab.load.properties import (
     MAXIMUM_QOS,
     RECEIVE_MAXIMUM,
     SERVER_KEEP_ALIVE,
+    TOPIC_ALIAS_MAXIMUM,
     described,
     number_of,
 )
@@ -73,6 +74,8 @@ def session_of(
     if largest is not None and (needed := publish_bytes(client.topic, workload, level=level)) > largest:
         limit = f"the broker takes packets of {largest} bytes at most"
         raise RunError(f"{client.name}: {limit}, and those of the run have up to {needed}")
+    if workload.mqtt5.topic_alias and level == 5 and not number_of(said, TOPIC_ALIAS_MAXIMUM):
+        raise RunError(f"{client.name}: the broker allows no topic alias, and the run needs one")
     receive_maximum = number_of(said, RECEIVE_MAXIMUM)
     keep_alive_s = number_of(said, SERVER_KEEP_ALIVE)
     return Session(

@@ -5,7 +5,8 @@ build(first_seq, intended_ns)       the packets of consecutive messages
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from brokerlab.load import shapes, wire
 from brokerlab.load.content import LARGE_BYTES, filler_of
+from brokerlab.load.features5 import Aliased, Requests, publish_properties
 from brokerlab.load.pieces import Block, Piece
 from brokerlab.load.replay import RecordMessages, limited, replay_ns
 from brokerlab.load.schedule import Span, intended_ns
@@ -111,13 +113,13 @@ class EqualMessages:
     __slots__ = ("_id_at", "_payload_at", "_publisher", "_template")
     count = None
 
-    def __init__(self, client: Client, workload: Workload, *, seed: int, level: int) -> None:
+    def __init__(self, client: Client, workload: Workload, *, seed: int, level: int, block: bytes = b"") -> None:
         size = own_payload_bytes(client, workload)
         filler = filler_of(workload.payload.content, size, seed=f"{seed}/{client.number}")
         self._publisher = client.number
         self._template, self._id_at, self._payload_at = wire.publish_template(
             client.topic, payload_bytes=size, qos=workload.qos, retain=workload.retain,
-            filler=filler[wire.IDENTITY_BYTES :].tobytes(), properties=b"" if level == 5 else None,
+            filler=filler[wire.IDENTITY_BYTES :].tobytes(), properties=block if level == 5 else None,
         )  # fmt: skip
 
     @property
@@ -148,8 +150,8 @@ class ShapedMessages:
 
     count = None
 
-    def __init__(self, client: Client, workload: Workload, *, seed: int, level: int) -> None:
-        self._heads = shapes.heads_of(client, workload, level=level)
+    def __init__(self, client: Client, workload: Workload, *, seed: int, level: int, block: bytes = b"") -> None:
+        self._heads = shapes.heads_of(client, workload, level=level, block=block)
         self._sizes = _sizes_of(client, workload, seed=seed)
         self._filler, self._stamp, self._stamped = _filling(client, workload, seed=seed)
         self._shared = memoryview(self._filler.data)
@@ -227,14 +229,23 @@ def _text_stamp(template: Template, publisher: int, *, seed: int) -> Stamp:
 
 def messages_of(client: Client, workload: Workload, *, seed: int, level: int) -> Messages:
     """The messages that the workload asks of this publisher; `level` is that of the protocol."""
+    block = publish_properties(client, workload) if level == 5 else b""
+    made = partial(_made, workload=workload, seed=seed, level=level, block=block)
+    messages = made(client)
+    if workload.mqtt5.topic_alias and level == 5:
+        messages = Aliased(messages, made(replace(client, topic="")))
+    return Requests(messages) if workload.mqtt5.response_topic and level == 5 else messages
+
+
+def _made(client: Client, *, workload: Workload, seed: int, level: int, block: bytes) -> Messages:
     if workload.payload.replay is not None:
-        return RecordMessages(client, workload, workload.payload.replay, level=level)
+        return RecordMessages(client, workload, workload.payload.replay, level=level, block=block)
     is_equal = (
         workload.topics.count == 1 and not workload.payload.mix and own_payload_bytes(client, workload) <= LARGE_BYTES
     )
     is_usual = is_equal and identity.identity_of(workload) is Identity.FULL
     kind = EqualMessages if is_usual else ShapedMessages
-    return kind(client, workload, seed=seed, level=level)
+    return kind(client, workload, seed=seed, level=level, block=block)
 
 
 def due_ns(messages: Messages, schedule: Schedule, span: Span) -> Iterator[Longs]:

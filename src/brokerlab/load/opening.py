@@ -21,10 +21,10 @@ from typing import Any
 from brokerlab.errors import RunError
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session, note_stages, session_of
+from brokerlab.load.features5 import connect_properties
 from brokerlab.load.lag import Lag
 from brokerlab.load.packets import LEVELS, Connect, MalformedPacketError, Packet, decode_length
 from brokerlab.load.parser import Parser
-from brokerlab.load.properties import SESSION_EXPIRY
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import Client, WorkerSpec
 from brokerlab.load.spec import Connect as Order
@@ -38,7 +38,6 @@ AT_ONCE = 64
 MANY_AT_ONCE = 4096
 AGAIN_NS = 500_000_000  # from a connection that failed in a run to the next attempt
 _SHORTEST_ANSWER = 4  # bytes of a CONNACK before MQTT 5.0
-_SESSION_EXPIRY_S = 3600
 _IP_BIND_ADDRESS_NO_PORT = 24  # Python's socket module does not name it
 _IN_PROGRESS = (0, errno.EINPROGRESS)
 
@@ -248,7 +247,7 @@ class Openings:
             clean_session=is_clean,
             username=client.user,
             password=client.password,
-            properties=() if is_clean else ((SESSION_EXPIRY, _SESSION_EXPIRY_S),),
+            properties=connect_properties(self._spec.workload.mqtt5, keeps_session=not is_clean),
         )
 
     def _read(self, opening: _Opening) -> Packet | None:

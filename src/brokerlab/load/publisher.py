@@ -79,6 +79,7 @@ class Publisher:
         "resent",
         "seen",
         "stream",
+        "wire_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -103,6 +104,7 @@ class Publisher:
         self._received: set[int] | None = None  # QoS 2 identifiers after PUBREC, where a session may be taken up again
         self.resent = 0
         self.others: Others | None = None
+        self.wire_bytes = 0  # of all PUBLISH packets
         # PUBACK, PUBREC, PUBCOMP, identifiers not in flight, refused
         self.seen: Longs = np.zeros(5, dtype=np.int64) if seen is None else seen
 
@@ -167,6 +169,7 @@ class Publisher:
 
     def _put(self, block: Block) -> None:
         for piece in block:
+            self.wire_bytes += len(piece.data)
             self._outbox.put(piece.data, stride=piece.stride, ends=piece.ends)
 
     def _built(self, intended_ns: Longs) -> Block:

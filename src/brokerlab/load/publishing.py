@@ -66,9 +66,8 @@ class Publishing:
         self, spec: WorkerSpec, connections: Connections, log: SessionLog, say: Say,
         counts: MutableSequence[int], progress: Progress, *, hearing: Hearing = DEAF,
     ) -> None:  # fmt: skip
-        self._hearing = hearing
         self._spec, self._connections, self._log, self._say = spec, connections, log, say
-        self._counts = counts
+        self._counts, self._hearing = counts, hearing
         self._writer = PartWriter(spec.folder("publications"), spec.node.replace("/", "-"), PUBLICATIONS)
         topics, workload = topics_by_publisher(spec.clients, spec.workload), spec.workload
         self._rows = PublicationRows(self._writer, topics=topics, qos=workload.qos, retain=workload.retain)
@@ -184,6 +183,7 @@ class Publishing:
         widening, account = self._window.widening if self._window else None, self._account
         return Stopped(
             messages=sum(publisher.following for publisher in self._all),
+            wire_bytes=sum(publisher.wire_bytes for publisher in self._all),
             cpu_ns=account.cpu_ns,
             wall_ns=account.wall_ns,
             closed_by_broker=tuple(self._connections.closed_by_broker),

@@ -46,12 +46,12 @@ def _octets(data: bytes) -> Bytes:
 class RecordMessages:
     """Implements Messages: the records of one publisher, in the order of the file."""
 
-    def __init__(self, client: Client, workload: Workload, replay: Replay, *, level: int) -> None:
+    def __init__(self, client: Client, workload: Workload, replay: Replay, *, level: int, block: bytes = b"") -> None:
         records = replayed(replay)
         own = shares_of(records, replay.split, publishers=workload.publishers)[client.number]
         self._begins, self._sizes = records.begins[own], records.ends[own] - records.begins[own]
         self._data = _octets(records.data)
-        self._heads = shapes.heads_of(client, workload, level=level)
+        self._heads = shapes.heads_of(client, workload, level=level, block=block)
         self.count = None if replay.repeat else own.size
         self.offsets_ns = None if records.offsets_ns is None else records.offsets_ns[own]
         self.largest = shapes.packet_bytes(self._heads.longest + int(self._sizes.max(initial=0)))

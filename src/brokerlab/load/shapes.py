@@ -126,9 +126,10 @@ class Heads:
     longest: int
 
 
-def heads_of(client: Client, workload: Workload, *, level: int) -> Heads:
+def heads_of(client: Client, workload: Workload, *, level: int, block: bytes = b"") -> Heads:
+    """`block` is that of the properties of MQTT 5.0, without its length."""
     topics = own_topics(client, workload)
-    after = (b"\0\0" if workload.qos else b"") + (b"\0" if level == 5 else b"")
+    after = (b"\0\0" if workload.qos else b"") + (encode_length(len(block)) + block if level == 5 else b"")
     heads = [len(name).to_bytes(2, "big") + name + after for name in map(str.encode, topics)]
     return Heads(
         first_byte=0x30 | workload.qos << 1 | int(workload.retain),

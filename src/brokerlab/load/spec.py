@@ -217,6 +217,7 @@ class Stopped:
     backlog_bytes: float | None = None  # unread in the fullest socket, mean of the measure phase
     receive_lag_buckets: tuple[tuple[int, int], ...] = ()  # subscribers: read less arrived, per read, measure phase
     receive_lag_max_ns: int = 0
+    wire_bytes: int = 0  # of publishers: of all their PUBLISH packets, from the first byte to the last
     heard: int = 0  # of a publishing worker whose clients also hear: messages received
     device_buckets: tuple[tuple[int, int], ...] = ()  # of devices: answered less received, measure phase
     device_max_ns: int = 0

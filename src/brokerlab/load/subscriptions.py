@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from brokerlab.errors import RunError
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.features5 import subscribe_properties
 from brokerlab.load.packets import LEVELS, MalformedPacketError, SubAck, Subscribe, decode_length
 from brokerlab.load.parser import Parser
 from brokerlab.load.sessionlog import SessionLog
@@ -38,7 +39,7 @@ class Subscriptions:
 
     def __init__(self, spec: WorkerSpec, log: SessionLog, *, timeout_s: float) -> None:
         self._qos, self._level, self._log = spec.workload.qos, LEVELS[spec.workload.protocol], log
-        self._timeout_s = timeout_s
+        self._timeout_s, self._mqtt5 = timeout_s, spec.workload.mqtt5
         self._asked: dict[int, _Asked] = {}  # by subscriber, in the order in which they asked
         self._granted: list[Granted] = []
         self._is_said = False
@@ -51,8 +52,9 @@ class Subscriptions:
         """The client's SUBSCRIBE, or several where it has many filters; their time runs from now on."""
         filters = client.filters or (client.topic,)
         parts = [filters[at : at + _FILTERS_AT_ONCE] for at in range(0, len(filters), _FILTERS_AT_ONCE)]
+        properties = subscribe_properties(self._mqtt5, client)
         packets = [
-            Subscribe(number, tuple((each, self._qos) for each in part)).encode(self._level)
+            Subscribe(number, tuple((each, self._qos) for each in part), properties).encode(self._level)
             for number, part in enumerate(parts, start=1)
         ]
         self._asked[client.number] = _Asked(client, now_ns(), [None] * len(parts))

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, JsonValue, PlainValidator
 from brokerlab.study import access, factor, factors, life, names, readers, roles
 from brokerlab.study import values as v
 from brokerlab.study.life import LifePart
+from brokerlab.study.mqtt5 import Expiry, Mqtt5Part, Properties, PropertyBytes, ReceiveMaximum, Switch
 from brokerlab.study.part import Part
 from brokerlab.study.payload import PayloadPart, as_mapping
 from brokerlab.study.topics_part import Count, Depth, Length, Retain, TopicsPart
@@ -136,6 +137,7 @@ class WorkloadPart(Part):
     role: Role = _WORKLOAD.role.value
     echo: roles.EchoPart = roles.EchoPart()
     probe: roles.ProbePart | None = None
+    mqtt5: Mqtt5Part = Mqtt5Part()
 
     def value(self) -> v.Workload:
         return v.Workload(
@@ -155,6 +157,7 @@ class WorkloadPart(Part):
             role=v.Roles(self.role),
             echo=self.echo.value(),
             probe=None if self.probe is None else self.probe.value(),
+            mqtt5=self.mqtt5.value(),
         )
 
 
@@ -191,6 +194,14 @@ class VariablesPart(Part):
     depth: list[Depth] = Field(default=[], min_length=1)
     length: list[Length] = Field(default=[], min_length=1)
     retain: list[Retain] = Field(default=[], min_length=1)
+    user_properties: list[Properties] = Field(default=[], min_length=1)
+    property_bytes: list[PropertyBytes] = Field(default=[], min_length=1)
+    topic_alias: list[Switch] = Field(default=[], min_length=1)
+    expiry: list[Expiry] = Field(default=[], min_length=1)
+    receive_maximum: list[ReceiveMaximum] = Field(default=[], min_length=1)
+    subscription_identifiers: list[Switch] = Field(default=[], min_length=1)
+    response_topic: list[Switch] = Field(default=[], min_length=1)
+    session_expiry: list[Expiry] = Field(default=[], min_length=1)
 
     def levels(self, factor: str) -> tuple[v.Level, ...]:
         return tuple(getattr(self, factor))

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
-from brokerlab.study import life, quantity, roles, topics
+from brokerlab.study import life, mqtt5, quantity, roles, topics
 from brokerlab.study.document import Document, KeyPath
-from brokerlab.study.factors import read_clients
+from brokerlab.study.factor import ON, read_switch
+from brokerlab.study.factors import read_clients, read_protocol
 from brokerlab.study.lookup import VARIABLES, WORKLOAD, read_or_none, values_of
 from brokerlab.study.readers import read_needed_phase_s
 from brokerlab.study.values import Arrivals, Behaviour, Phases, Probe, Roles, Workload
@@ -20,6 +21,7 @@ def check_roles(document: Document) -> None:
     _check_stays(document)
     _check_search(document)
     _check_probe(document)
+    _check_mqtt5(document)
 
 
 def roles_of(document: Document) -> list[Roles]:
@@ -35,8 +37,12 @@ def _there(document: Document, *paths: KeyPath) -> Iterable[KeyPath]:
 def _check_echo_keys(document: Document) -> None:
     if Roles.ECHO in roles_of(document):
         return
-    for path in _there(document, (*WORKLOAD, "echo"), (*VARIABLES, "echo_qos"), (*WORKLOAD, "topics", "reply")):
+    for path in _there(document, (*WORKLOAD, "echo"), (*VARIABLES, "echo_qos")):
         document.add(path, "belongs to the role echo; write role: echo", of_key=True)
+    uses_reply = (*VARIABLES, "response_topic") in document.places or document.get(*WORKLOAD, "mqtt5", "response_topic")
+    for path in _there(document, (*WORKLOAD, "topics", "reply")):
+        if not uses_reply:
+            document.add(path, "belongs to the role echo; write role: echo", of_key=True)
 
 
 def _check_hearers(document: Document) -> None:
@@ -104,3 +110,33 @@ def _check_probe(document: Document) -> None:
         span = quantity.seconds_text(measure_s)
         path = (*WORKLOAD, "probe") if every is None else (*WORKLOAD, "probe", "every")
         document.add(path, f"no probe is due in the {span} of deploy.phases.measure; raise one of them")
+
+
+def _check_mqtt5(document: Document) -> None:
+    """Older versions have no properties: the keys would look as if they counted."""
+    _check_alias(document)
+    used = list(_there(document, (*WORKLOAD, "mqtt5"), *((*VARIABLES, key) for key in mqtt5.KEYS)))
+    if not used:
+        return
+    versions = values_of(document, "protocol")
+    for path, written in versions:
+        version = read_or_none(read_protocol, written)
+        if version is not None and version != "5.0":
+            document.add(path, f'MQTT {version} has no properties, and {".".join(map(str, used[0]))} needs "5.0"')
+    if not versions:
+        document.add(used[0], f'needs protocol: "5.0"; the study\'s is "{Workload().protocol}"', of_key=True)
+
+
+def _check_alias(document: Document) -> None:
+    """A topic is told once on a connection; messages of a file are built elsewhere."""
+    for key in ("topic_alias", "response_topic"):
+        for path, written in values_of(document, key):
+            is_on = read_or_none(read_switch, written) == ON
+            payload = document.get(*WORKLOAD, "payload")
+            if is_on and isinstance(payload, dict) and "file" in payload:
+                document.add(path, "is not available beside a replayed file")
+            if is_on and key == "topic_alias" and any(count != 1 for _, count in values_of(document, "topics")):
+                document.add(path, "a publisher tells one alias: topics.count must be 1")
+            behaviours = [read_or_none(life.read_behaviour, each) for _, each in values_of(document, "behaviour")]
+            if is_on and key == "topic_alias" and set(behaviours) - {None, Behaviour.PERSISTENT}:
+                document.add(path, "needs connections that last as long as the run: behaviour persistent")

@@ -189,7 +189,7 @@ class Topics:
     length_bytes: int | None = None  # bytes that each topic is padded to
     share: tuple[str, ...] = ()  # groups of a shared subscription, to which subscribers belong in turn
     subscribe_at: SubscribeAt = SubscribeAt.BEFORE
-    reply: str = "brokerlab-echo/{publisher}"  # of a device's answers; used by echo
+    reply: str = "brokerlab-echo/{publisher}"  # of a device's answers; used by echo and response_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +278,20 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
+class Mqtt5:
+    """What MQTT 5.0 adds; the sections are those of its specification."""
+
+    user_properties: int = 0  # of each message, 3.3.2.3.7
+    property_bytes: int = 20  # name and value of one user property
+    topic_alias: bool = False  # 3.3.2.3.4
+    expiry_s: int | None = None  # of each message, 3.3.2.3.3
+    receive_maximum: int | None = None  # of every client of ours, 3.1.2.11.3
+    subscription_identifiers: bool = False  # 3.8.2.1.2
+    response_topic: bool = False  # with correlation data, 4.10
+    session_expiry_s: int | None = None  # of every client of ours, 3.1.2.11.2
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     publishers: int = 1
     subscribers: int = 1
@@ -295,6 +309,7 @@ class Workload:
     role: Roles = Roles.ONE_WAY
     echo: Echo = Echo()
     probe: Probe | None = None
+    mqtt5: Mqtt5 = Mqtt5()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 import pytest
 
-from brokerlab.study.values import Echo, Factor, Probe, Qos, Roles
+from brokerlab.study.facts import DriverFacts
+from brokerlab.study.file import read_study
+from brokerlab.study.values import Echo, Factor, Mqtt5, Probe, Qos, Roles
 from brokerlab.study.written import study_yaml
 
 
@@ -64,4 +66,62 @@ def test_role_and_the_qos_of_answers_are_factors(read, small):
     ],
 )
 def test_a_role_that_cannot_be_is_refused(problems, small, keys, said):
+    assert any(said in str(problem) for problem in problems(with_keys(small, keys)))
+
+
+FIVE = "protocol: '5.0'"
+
+
+@pytest.fixture
+def read5(tmp_path):
+    """Reads a text as a study whose brokers speak MQTT 5.0."""
+
+    def reader(text):
+        path = tmp_path / "study.yaml"
+        path.write_text(text, encoding="utf-8")
+        return read_study(path, drivers={"amqtt": DriverFacts(protocols=("3.1.1", "5.0"))})
+
+    return reader
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        ("{user_properties: 3, property_bytes: 30 B}", Mqtt5(user_properties=3, property_bytes=30)),
+        ("{topic_alias: true, expiry: 1 min}", Mqtt5(topic_alias=True, expiry_s=60)),
+        ("{receive_maximum: 20, session_expiry: 1 h}", Mqtt5(receive_maximum=20, session_expiry_s=3600)),
+        (
+            "{subscription_identifiers: on, response_topic: true}",
+            Mqtt5(subscription_identifiers=True, response_topic=True),
+        ),
+    ],
+)
+def test_what_mqtt_5_adds_is_read_and_reads_back_equal(read5, small, keys, value):
+    study = read5(with_keys(small, [FIVE, f"mqtt5: {keys}"]))
+
+    assert study.scenario.workload.mqtt5 == value
+    assert read5(study_yaml(study)) == study
+
+
+def test_what_mqtt_5_adds_is_a_factor(read5, small):
+    variables = "    topic_alias: [false, true]\n    user_properties: [0, 10]\n    expiry: [10 s]\n"
+    study = read5(with_keys(small, [FIVE], variables=variables))
+
+    assert Factor("topic_alias", ("off", "on")) in study.scenario.variables
+    assert Factor("expiry", (10,)) in study.scenario.variables
+    assert read5(study_yaml(study)) == study
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (["mqtt5: {user_properties: 1}"], 'mqtt5: needs protocol: "5.0"; the study\'s is "3.1.1"'),
+        (["protocol: 3.1.1", "mqtt5: {expiry: 1 s}"], 'protocol: "3.1.1": MQTT 3.1.1 has no properties'),
+        ([FIVE, "mqtt5: {expiry: 1500 ms}"], "must be whole seconds"),
+        ([FIVE, "mqtt5: {user_property: 1}"], 'did you mean "user_properties"?'),
+        ([FIVE, "mqtt5: {topic_alias: 1}"], "must be true or false"),
+        ([FIVE, "mqtt5: {topic_alias: true}", "clients: {behaviour: per-message}"], "needs connections that last"),
+    ],
+)
+def test_what_mqtt_5_cannot_add_is_refused(problems, small, keys, said):
     assert any(said in str(problem) for problem in problems(with_keys(small, keys)))

@@ -1,0 +1,130 @@
+"""What MQTT 5.0 adds to messages, byte by byte, and a device that answers requests: over a real socket pair."""
+
+import socket
+
+import numpy as np
+import pytest
+
+from brokerlab.errors import RunError
+from brokerlab.load.connection import session_of
+from brokerlab.load.ears import Ear, Ears
+from brokerlab.load.echoing import Answers, Device
+from brokerlab.load.features5 import connect_properties
+from brokerlab.load.messages import messages_of
+from brokerlab.load.packets import ConnAck, PubAck, Publish
+from brokerlab.load.parser import Parser
+from brokerlab.load.properties import (
+    CORRELATION_DATA,
+    MESSAGE_EXPIRY,
+    RECEIVE_MAXIMUM,
+    RESPONSE_TOPIC,
+    SESSION_EXPIRY,
+    TOPIC_ALIAS,
+    TOPIC_ALIAS_MAXIMUM,
+    USER_PROPERTY,
+)
+from brokerlab.load.publisher import Publisher
+from brokerlab.load.sessionlog import SessionLog
+from brokerlab.load.spec import Client, WorkerSpec
+from brokerlab.load.stream import TcpStream
+from brokerlab.study.values import Mqtt5, Workload
+
+pytestmark = pytest.mark.unit
+LEVEL = 5
+
+
+def built(mqtt5, *, blocks=(3,), payload_bytes=32, level=LEVEL):
+    workload = Workload(payload_bytes=payload_bytes, protocol="5.0", mqtt5=mqtt5)
+    messages, seq, data = messages_of(Client(2, "p2", "t/2"), workload, seed=1, level=level), 0, b""
+    for count in blocks:
+        pieces = messages.build(seq, np.arange(count, dtype=np.int64))
+        data, seq = data + b"".join(bytes(piece.data) for piece in pieces), seq + count
+    return Parser(level).feed(data), len(data)
+
+
+def test_user_properties_have_the_bytes_that_were_asked_for():
+    packets, with_them = built(Mqtt5(user_properties=3, property_bytes=20))
+    _, without = built(Mqtt5())
+
+    assert [identifier for identifier, _ in packets[0].properties] == [USER_PROPERTY] * 3
+    assert {len(name) + len(value) for _, (name, value) in packets[0].properties} == {20}
+    assert with_them - without == 3 * 3 * (20 + 5)
+
+
+@pytest.mark.parametrize("blocks", [(3,), (1, 2), (2, 1)])
+def test_a_topic_is_told_once_however_the_blocks_are_cut(blocks):
+    packets, _ = built(Mqtt5(topic_alias=True), blocks=blocks)
+
+    assert [packet.topic for packet in packets] == ["t/2", "", ""]
+    assert all(packet.properties == ((TOPIC_ALIAS, 1),) for packet in packets)
+
+
+@pytest.mark.parametrize("payload_bytes", [32, 4])
+def test_a_request_names_its_answers_topic_and_its_own_number(payload_bytes):
+    packets, _ = built(Mqtt5(response_topic=True, expiry_s=60), blocks=(2, 1), payload_bytes=payload_bytes)
+
+    assert [packet.properties for packet in packets] == [
+        (
+            (MESSAGE_EXPIRY, 60),
+            (RESPONSE_TOPIC, "brokerlab-echo/2"),
+            (CORRELATION_DATA, seq.to_bytes(8, "little")),
+        )
+        for seq in range(3)
+    ]
+    assert {len(packet.payload) for packet in packets} == {payload_bytes}
+
+
+def test_older_versions_carry_nothing_of_it():
+    _, length = built(Mqtt5(user_properties=3, topic_alias=True, response_topic=True), level=4)
+
+    assert length == 3 * (2 + 2 + len("t/2") + 32)
+
+
+def test_connect_says_how_much_it_takes_and_how_long_a_session_lasts():
+    asked = Mqtt5(receive_maximum=20, session_expiry_s=3600)
+
+    assert connect_properties(asked, keeps_session=False) == ((SESSION_EXPIRY, 3600), (RECEIVE_MAXIMUM, 20))
+    assert connect_properties(Mqtt5(), keeps_session=False) == ()
+
+
+@pytest.mark.parametrize("allowed", [(), ((TOPIC_ALIAS_MAXIMUM, 0),)])
+def test_a_broker_that_allows_no_alias_ends_the_run(allowed):
+    ours, theirs = socket.socketpair()
+    workload = Workload(protocol="5.0", mqtt5=Mqtt5(topic_alias=True))
+    with ours, theirs, pytest.raises(RunError, match="allows no topic alias"):
+        session_of(
+            Client(0, "p0", "t"), TcpStream(ours), ConnAck(False, 0, allowed), level=LEVEL, workload=workload,
+            log=SessionLog("publishers/0", lambda _batch: None),
+        )  # fmt: skip
+
+
+class Rows:
+    def add(self, *_columns):
+        """What is recorded is not looked at here."""
+
+
+def test_a_device_answers_to_the_response_topic_with_the_correlation_data(tmp_path):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.settimeout(2)
+        client = Client(0, "d0", "usual", hears="asked")
+        spec = WorkerSpec("devices/0", 0, "", 0, (client,), Workload(protocol="5.0"), 1.0, 1, tmp_path, files="device_")
+        ears = Ears(spec, SessionLog("devices/0", lambda _batch: None), note=lambda _: None, subscribed=lambda _: None)
+        answers = Answers(client, qos=0, level=LEVEL, payload_bytes=64, note=lambda _: None)
+        publisher = Publisher(client, TcpStream(ours), answers, qos=0, rows=Rows(), level=LEVEL)
+        publisher.others = Ear(ears, publisher, Device(publisher, answers, level=LEVEL))
+        requests = [
+            Publish("asked", b"x" * 16, 1, 7, properties=((RESPONSE_TOPIC, "mine"), (CORRELATION_DATA, b"abc"))),
+            Publish("asked", b"y" * 40, 0, None, properties=((USER_PROPERTY, ("a", "b")),)),
+        ]
+        theirs.sendall(b"".join(packet.encode(LEVEL) for packet in requests))
+
+        buffer = bytearray(4096)
+        publisher.read(buffer, np.frombuffer(buffer, dtype=np.uint8), np.empty(4096, dtype=np.uint8))
+        said = Parser(LEVEL).feed(theirs.recv(4096))
+        ears.close()
+
+    first, second = (packet for packet in said if isinstance(packet, Publish))
+    assert (first.topic, first.payload, first.properties) == ("mine", b"x" * 16, ((CORRELATION_DATA, b"abc"),))
+    assert (second.topic, second.payload, second.properties) == ("usual", b"y" * 40, ())
+    assert PubAck(7) in said
