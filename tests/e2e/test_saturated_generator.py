@@ -1,9 +1,31 @@
 """A generator that cannot keep its schedule is caught: the run is invalid and says why."""
 
+import contextlib
 import json
+import os
+import signal
+import threading
+import time
 
+import psutil
 import pytest
 from lab_program import brokerlab, write_study
+
+from brokerlab.lab.run import make_run
+from brokerlab.record.directory import RunDirectory
+from brokerlab.study.plan import make_plan
+from brokerlab.study.values import (
+    BrokerChoice,
+    Deploy,
+    Factor,
+    Goals,
+    Phases,
+    Scenario,
+    Schedule,
+    Study,
+    System,
+    Workload,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -24,3 +46,60 @@ def test_a_publisher_that_is_asked_for_more_than_it_can_is_invalid_with_the_reas
     assert manifest["surroundings"]["readings"] > 0
     assert set(manifest["calibration"]) == {"value", "reason"}
     assert manifest["meter"]["shares_cores_with_broker"] == (manifest["meter"]["cores"] is None)
+
+
+class Limit:
+    """A watcher that gives the workers a fifth of the time while the run measures, as a CPU limit does."""
+
+    def __init__(self):
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._hold_back, daemon=True)
+
+    def run_started(self, run, number, total):
+        """Nobody watches a test."""
+
+    def run_ended(self, run, verdict, reasons, seconds):
+        """Nobody watches a test."""
+
+    def phase_started(self, name, seconds):
+        if name == "measure":
+            self._thread.start()
+        elif name == "drain":
+            self._over.set()
+            self._thread.join()
+
+    def _hold_back(self):
+        workers = [each.pid for each in psutil.Process().children(recursive=True) if is_worker(each)]
+        assert workers
+        while not self._over.is_set():
+            for number, seconds in ((signal.SIGSTOP, 0.04), (signal.SIGCONT, 0.01)):
+                for pid in workers:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, number)
+                time.sleep(seconds)
+
+
+def is_worker(process):
+    """Workers are forked from a server process, which is forked from nobody of its kind."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        parent = process.parent()
+        return parent is not None and "forkserver" in " ".join(parent.cmdline())
+    return False
+
+
+def test_a_generator_under_a_cpu_limit_is_caught_by_its_schedule_lag(tmp_path):
+    workload = Workload(publishers=1, subscribers=1, schedule=Schedule(rate_per_s=500))
+    study = Study(
+        name="held-back",
+        goals=Goals("Is a generator that gets too little CPU noticed?"),
+        system=System((BrokerChoice("honest", "scripted"),)),
+        metrics=("latency",),
+        scenario=Scenario(workload, (Factor("broker", ("honest",)),)),
+        deploy=Deploy(repetitions=1, phases=Phases(warmup_s=0.2, measure_s=1, drain_s=2)),
+    )
+    (run,) = make_plan(study, missing={}).runs
+
+    verdict = make_run(run, study, RunDirectory(tmp_path / "run"), watcher=Limit())
+
+    assert verdict.value == "invalid"
+    assert any(reason.startswith("schedule lag p99") for reason in verdict.reasons)

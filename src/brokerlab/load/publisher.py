@@ -10,6 +10,7 @@ A message that is due while as many are in flight as may be is released by the a
 others by their intended time. From the release on it is the generator that is late, before it the broker is.
 """
 
+import contextlib
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -215,6 +216,16 @@ class Publisher:
 
     def read(self, buffer: bytearray, view: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
         """Takes in what the broker sent and answers it; ConnectionError when the connection is over."""
+        self._take(buffer, view, out)
+        self.push()
+
+    def read_rest(self, buffer: bytearray, view: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
+        """Takes in what had arrived when the connection ended: it is acknowledged, though nothing can be answered."""
+        with contextlib.suppress(OSError):  # the end of the connection, or nothing there
+            while True:
+                self._take(buffer, view, out)
+
+    def _take(self, buffer: bytearray, view: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
         length = len(self._unread)
         buffer[:length] = self._unread
         got, now = self.stream.read(memoryview(buffer)[length:])
@@ -239,7 +250,6 @@ class Publisher:
         self._unread = bytes(buffer[at:length])
         if self.others:
             self.others.done(now, is_empty=length < len(buffer) and not self.stream.has_more)
-        self.push()
 
     def is_quiet_since(self, at_ns: int) -> bool:
         return self._outbox.last_ns < at_ns

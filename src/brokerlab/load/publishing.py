@@ -297,6 +297,7 @@ class Publishing:
         except BlockingIOError:
             pass  # nothing to read after all: epoll may wake for less (epoll(7))
         except OSError as problem:
+            publisher.read_rest(self._buffer, self._view, self._releases)
             self._open.pop(fd)
             self._agenda.leave(fd)
             self._leaving.pop(fd, None)

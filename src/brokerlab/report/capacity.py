@@ -79,6 +79,7 @@ def peaks(results: Results, compared: list[Group]) -> Table:
         number("Delivered", "1/s"),
         number("Published", "1/s"),
         number("Window"),
+        number("Written off"),
         number("Broker CPU", "% of a core"),
         number("Projected", "1/s"),
     )
@@ -95,11 +96,21 @@ def peaks(results: Results, compared: list[Group]) -> Table:
             Entry(count(arrived["delivered_per_s"])),
             Entry(count(sent["published_per_s"])),
             Entry(count(run["window"])),
+            _written_off(results, run),
             Entry(significant(broker.get("cpu_percent"))),
             _projected(broker),
         )
 
     return Table(columns, _blocks(compared, peak))
+
+
+def _written_off(results: Results, run: Row) -> Entry:
+    """Messages that the window stopped waiting for: the broker delivered nothing for a second.
+
+    The run counts all the same, because the pause is the broker's; what did not come is in the ledger.
+    """
+    found = results.manifests.get(run["run_id"], {}).get("meter", {}).get("written_off")
+    return Entry(count(found), mark="warn" if found else "quiet")
 
 
 def _projected(broker: Row) -> Entry:

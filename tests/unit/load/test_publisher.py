@@ -1,6 +1,7 @@
 """A publisher over a real socket pair: what it hands over, when it says so, what it records."""
 
 import socket
+import struct
 
 import numpy as np
 import pytest
@@ -246,3 +247,25 @@ def test_session_that_lasts_is_taken_up_with_dup_and_releases(wires):
     publisher.record(everything=True)
     assert rows.seen == [(0, True, True), (1, True, True), (2, True, True)]
     assert (publisher.resent, publisher.in_flight) == (2, 0)
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_acknowledgements_that_arrived_before_a_reset_are_read(qos):
+    """The publisher notices the end when it writes, before it has read what still lies there."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as ours:
+        theirs, _ = server.accept()
+        ours.setblocking(False)
+        rows, buffer = Rows(), bytearray(4096)
+        publisher = make(ours, qos=qos, rows=rows)
+        publisher.send(np.array([1, 2, 3]))
+        answers = [PubAck] if qos == 1 else [PubRec, PubComp]
+        theirs.sendall(b"".join(kind(packet_id).encode() for packet_id in (1, 2) for kind in answers))
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        theirs.close()  # with a reset
+        with pytest.raises(ConnectionError):
+            publisher.ping()
+
+        publisher.read_rest(buffer, np.frombuffer(buffer, dtype=np.uint8), np.empty(4096, dtype=np.uint8))
+        publisher.record(everything=True)
+
+    assert [is_acked for _, _, is_acked in rows.seen] == [True, True, False]
