@@ -5,8 +5,8 @@ import json
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from side_by_side import make_runs_side_by_side
 
-from brokerlab.lab.campaign import make_runs
 from brokerlab.pipeline.jobs import analyze
 from brokerlab.pipeline.tables import read_table
 from brokerlab.record.directory import StudyDirectory
@@ -32,17 +32,6 @@ RATE_PER_S, SECONDS = 100, 1
 MESSAGES = RATE_PER_S * SECONDS
 
 
-class Silent:
-    def run_started(self, run, number, total):
-        """Nobody watches a test."""
-
-    def phase_started(self, name, seconds):
-        """Nobody watches a test."""
-
-    def run_ended(self, run, verdict, reasons, seconds):
-        """Nobody watches a test."""
-
-
 def study():
     """One publisher at 100/s for a second without warm-up: message n of the script is seq n - 1, 10 ms apart."""
     brokers = (BrokerChoice("honest", "scripted"), BrokerChoice("liar", "scripted", options=FAULTS))
@@ -61,7 +50,7 @@ def study():
 @pytest.fixture(scope="module")
 def results(tmp_path_factory, spark):
     results = StudyDirectory(tmp_path_factory.mktemp("truth"))
-    make_runs(study(), make_plan(study(), missing={}), results, watcher=Silent())
+    make_runs_side_by_side(study(), make_plan(study(), missing={}).runs, results)
     analyze(spark, results)
     return results
 

@@ -32,6 +32,8 @@ _FAULTS = (
     "refuse_subscription",
     "refuse_connection",
     "cut",
+    "part",
+    "again",
     "cut_answer",
     "malformed",
     "stall_ms",

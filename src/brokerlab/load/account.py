@@ -45,7 +45,7 @@ class Account:
         self.lag.add((sent - released)[is_measured])
         self.waited += int(np.count_nonzero((released > intended) & is_measured))
 
-    def stock(self, *, unacknowledged: int, closed_by_broker: list[str]) -> Stock:
+    def stock(self, unacknowledged: int, closed_by_broker: list[str]) -> Stock:
         return Stock(
             cpu_ns=self.cpu_ns,
             wall_ns=self.wall_ns,

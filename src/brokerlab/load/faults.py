@@ -31,6 +31,10 @@ What becomes of connections:
     refuse_connection {k: code, ...}    the k-th CONNECT is answered with this code and closed;
                                         the first is that of the readiness proof
     cut        {n: bytes, ...}  the connections of its subscribers are closed after so many bytes of its PUBLISH
+    part       [n, ...]         the connections of its subscribers are closed after it, when all before it are
+                                acknowledged and before its own acknowledgement is taken. To a session that lasts it
+                                comes again when the client is back, with DUP and its packet id (QoS 1, 2), as it should
+    again      [n, ...]         the same, but it comes under a new packet id, with DUP as dup_flag says: once too often
     cut_answer {n: bytes, ...}  its publisher's connection is closed after so many bytes of the answer that
                                 completes it: PUBACK at QoS 1, PUBCOMP at QoS 2; it is delivered
     malformed  [n, ...]         before it its subscribers get a PUBLISH with QoS 3, which MQTT does not allow
@@ -73,6 +77,8 @@ class Script:
     refuse_subscription: Numbers = frozenset()
     refuse_connection: Mapping[int, int] = field(default_factory=dict)
     cut: Mapping[int, int] = field(default_factory=dict)
+    part: Numbers = frozenset()
+    again: Numbers = frozenset()
     cut_answer: Mapping[int, int] = field(default_factory=dict)
     malformed: Numbers = frozenset()
     stall_ms: Mapping[int, float] = field(default_factory=dict)
@@ -191,6 +197,8 @@ _READERS: dict[str, Callable[[str, object], object]] = {
     "refuse_subscription": _numbers,
     "refuse_connection": _codes,
     "cut": _bytes,
+    "part": _numbers,
+    "again": _numbers,
     "cut_answer": _answer_bytes,
     "malformed": _numbers,
     "stall_ms": _delays,

@@ -168,8 +168,7 @@ class Publishing:
     def stock(self) -> Stock:
         for publisher in self._all:
             self._record(publisher, least=1)
-        unacknowledged = sum(publisher.in_flight for publisher in self._all)
-        return self._account.stock(unacknowledged=unacknowledged, closed_by_broker=self._connections.closed_by_broker)
+        return self._account.stock(sum(each.in_flight for each in self._all), self._connections.closed_by_broker)
 
     def close(self) -> Stopped:
         for publisher in self._all:

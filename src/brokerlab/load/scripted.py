@@ -3,7 +3,8 @@
     python -m brokerlab.load.scripted SCRIPT.json     {"host": ..., "port": ..., "faults": {...}}
 
 MQTT 3.1.1 with QoS 0, 1 and 2 on both legs, + and # in filters, retained messages, wills and shared subscriptions,
-whose members take turns. Left out because no proof needs it: sessions that outlive their connection.
+whose members take turns. A session that lasts keeps its subscriptions, what is not acknowledged and what comes while
+its client is away.
 
     PUBLISH -> number it -> acknowledge -> swap, hold -> drop, delay -> match -> duplicate -> PUBLISH
 
@@ -72,6 +73,7 @@ class ScriptedBroker:
         self._connections: dict[str, Connection] = {}
         self._retained: dict[str, Publish] = {}
         self._turns: dict[str, int] = {}  # of shared subscriptions, by their whole filter
+        self._away: dict[str, Connection] = {}  # of clients whose session lasts
 
     def connect(self) -> int:
         self._connects += 1
@@ -81,15 +83,22 @@ class ScriptedBroker:
         self._subscribes += 1
         return self._subscribes
 
-    def join(self, client_id: str, connection: Connection) -> None:
-        """Takes a client in; an older connection of the same name ends (section 3.1.4)."""
+    def join(self, client_id: str, connection: Connection) -> Connection | None:
+        """Takes a client in; an older connection of the same name ends (section 3.1.4).
+
+        What the older one leaves behind, where both want the session to last.
+        """
         if (older := self._connections.get(client_id)) is not None:
             older.close()
+        older = self._away.pop(client_id, older)
         self._connections[client_id] = connection
+        return older if older is not None and older.is_lasting and connection.is_lasting else None
 
     def leave(self, client_id: str, connection: Connection) -> None:
         if self._connections.get(client_id) is connection:
             del self._connections[client_id]
+            if connection.is_lasting:
+                self._away[client_id] = connection
 
     def number(self, message: Publish) -> int | None:
         """The arrival number of a new message of the load; None for a message of the readiness proof."""
@@ -132,7 +141,7 @@ class ScriptedBroker:
     def _deliver(self, number: int | None, message: Publish) -> None:
         self._retain(message)
         groups: dict[str, list[Connection]] = {}
-        for connection in list(self._connections.values()):
+        for connection in [*self._connections.values(), *self._away.values()]:
             for each in connection.shared_filters(message.topic):
                 groups.setdefault(each, []).append(connection)
             granted = connection.granted(message.topic)

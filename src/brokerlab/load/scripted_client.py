@@ -46,7 +46,7 @@ class Broker(Protocol):
 
     def subscribe(self) -> int: ...  # the number of a SUBSCRIBE of the load
 
-    def join(self, client_id: str, connection: "Connection") -> None: ...
+    def join(self, client_id: str, connection: "Connection") -> "Connection | None": ...
 
     def leave(self, client_id: str, connection: "Connection") -> None: ...
 
@@ -76,7 +76,11 @@ class Connection(asyncio.Protocol):
         self._unreleased: set[int] = set()  # from the client, at QoS 2: between PUBLISH and PUBREL
         self._cut_complete: dict[int, int] = {}  # bytes of a PUBCOMP that is not sent whole, by packet id
         self._will: Will | None = None
-        self._unfinished: set[int] = set()  # to the client, at QoS 1 and 2: not acknowledged yet
+        self._unfinished: dict[int, Publish | None] = {}  # to the client, at QoS 1 and 2: not acknowledged yet
+        self.is_lasting = False  # whether its session outlives the connection
+        self._parting: Publish | None = None  # the last message of this connection, by script
+        self._is_again = False  # that message comes once too often
+        self._kept: list[tuple[Publish, int, int | None]] = []  # for the time when the client is back: with QoS, number
         self._waiting: deque[Publish] = deque()  # for a free packet id
         self._ids: Iterator[int] = itertools.cycle(_PACKET_IDS)
 
@@ -157,7 +161,13 @@ class Connection(asyncio.Protocol):
         return self._subscriptions[name]
 
     def deliver(self, message: Publish, *, qos: int, number: int | None = None, retain: bool = False) -> None:
-        """Sends a message with the faults that its number has; `retain` marks one that waited for a subscriber."""
+        """Sends a message with the faults that its number has; to a client that is away, when it is back.
+
+        `retain` marks one that waited for a subscriber.
+        """
+        if self._transport is None or self._parting is not None:
+            self._kept.append((message, qos, number))
+            return
         if number in self._script.malformed:
             self._send_bytes(_MALFORMED)
         first = Publish(message.topic, message.payload, qos, self._free_id() if qos else None, retain=retain)
@@ -170,6 +180,28 @@ class Connection(asyncio.Protocol):
             self._send_message(replace(first, dup=True))
         if number in self._script.duplicate:
             self._send_message(self._duplicate(first))
+        if number in self._script.part or number in self._script.again:
+            self._parting, self._is_again = first, number in self._script.again
+            self._part_when_finished()
+
+    def _part_when_finished(self) -> None:
+        """Closes when everything but the last message is acknowledged."""
+        if self._parting is not None and not set(self._unfinished) - {self._parting.packet_id}:
+            self.close()
+
+    def _resume(self, older: "Connection") -> None:
+        """Goes on with the session of another connection: first what it did not finish, then what it kept."""
+        self._subscriptions, self._ids = older._subscriptions, older._ids
+        for packet_id, message in older._unfinished.items():
+            if message is not None and not (older._is_again and message is older._parting):
+                self._unfinished[packet_id] = message
+                self._send(replace(message, dup=True))
+        if older._is_again and older._parting is not None:
+            last = older._parting
+            packet_id_ = self._free_id() if last.qos else None
+            self._send_message(replace(last, dup=self._script.dup_flag and last.qos > 0, packet_id=packet_id_))
+        for message, qos, number in older._kept:
+            self.deliver(message, qos=qos, number=number)
 
     def _duplicate(self, first: Publish) -> Publish:
         """DUP at QoS 1 is an honest retransmission, which keeps its packet id. At QoS 2 that would be
@@ -184,21 +216,29 @@ class Connection(asyncio.Protocol):
         if len(self._unfinished) >= len(_PACKET_IDS):
             return None
         packet_id = next(each for each in self._ids if each not in self._unfinished)
-        self._unfinished.add(packet_id)
+        self._unfinished[packet_id] = None
         return packet_id
 
     def _send_message(self, message: Publish) -> None:
         if message.qos and message.packet_id is None:
             self._waiting.append(message)
-        else:
-            self._send(message)
+            return
+        if message.packet_id is not None:
+            self._unfinished[message.packet_id] = message
+        self._send(message)
 
     def _finish(self, packet_id: int) -> None:
         if packet_id not in self._unfinished:
             return  # the second acknowledgement of a retransmission
-        self._unfinished.remove(packet_id)
+        if self._is_last(packet_id):
+            return  # too late
+        del self._unfinished[packet_id]
         if self._waiting:
-            self._send(replace(self._waiting.popleft(), packet_id=self._free_id()))
+            self._send_message(replace(self._waiting.popleft(), packet_id=self._free_id()))
+        self._part_when_finished()
+
+    def _is_last(self, packet_id: int) -> bool:
+        return self._parting is not None and self._parting.packet_id == packet_id
 
     # -- from any client ------------------------------------------------------------------------------------------
 
@@ -214,7 +254,8 @@ class Connection(asyncio.Protocol):
             case PubAck(packet_id) | PubComp(packet_id):
                 self._finish(packet_id)
             case PubRec(packet_id):
-                self._send(PubRel(packet_id))
+                if not self._is_last(packet_id):
+                    self._send(PubRel(packet_id))
             case Connect():
                 self._connect(packet)
             case Subscribe():
@@ -239,8 +280,11 @@ class Connection(asyncio.Protocol):
             return
         self._will = packet.will
         self._client_id = packet.client_id or f"anonymous-{id(self):x}"
-        self._broker.join(self._client_id, self)
-        self._send(ConnAck())
+        self.is_lasting = not packet.clean_session
+        older = self._broker.join(self._client_id, self)
+        self._send(ConnAck(session_present=older is not None))
+        if older is not None:
+            self._resume(older)
 
     def _subscribe(self, packet: Subscribe) -> None:
         is_proof = all(name.startswith(PROOF_PREFIX) for name, _ in packet.filters)

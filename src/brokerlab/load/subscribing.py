@@ -45,7 +45,7 @@ from brokerlab.load.tally import Tally
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES
-from brokerlab.study.values import Arrivals, Qos
+from brokerlab.study.values import Arrivals, Qos, SessionKind
 
 _BUFFER_BYTES = 1 << 20
 _RECEIVE_BUFFER_BYTES = 4 << 20
@@ -94,6 +94,7 @@ class Subscribing:
         self._subscriptions: Subscriptions | None = None
         self._lives = Lives(spec)
         self._backlog: BacklogWatch | None = None
+        self._is_lasting = spec.workload.clients.session is SessionKind.PERSISTENT
         self._away: dict[int, Subscriber] = {}  # by number: those that come back
         self._drain: Drain | None = None
         self._last_ns = self._drain_ns = 0  # of the last arrival, and of the last order to drain
@@ -251,10 +252,7 @@ class Subscribing:
                 self._connections.part(fd)
                 subscriber.stream.close()
                 self._log.add(subscriber.client, "dropped")
-                if self._subscriptions:
-                    self._subscriptions.forget(subscriber.client)
-                self._away[subscriber.client.number] = subscriber
-                self._openings.ask(subscriber.client, due_ns=now_ns())
+                self._come_again(subscriber)
 
     def ready(self, fd: int, event: int) -> None:
         if self._openings and fd in self._openings:
@@ -374,8 +372,18 @@ class Subscribing:
         subscriber = self._open.pop(fd)
         self._connections.lost(fd, str(problem))
         subscriber.stream.close()
-        if self._subscriptions:
+        if self._is_lasting and self._order.end_ns and self._openings is not None:
+            self._come_again(subscriber)
+        elif self._subscriptions:
             self._subscriptions.lost(subscriber.client)
+
+    def _come_again(self, subscriber: Subscriber) -> None:
+        """Asks for another connection: the broker has kept something for this client, or was asked to."""
+        if self._subscriptions:
+            self._subscriptions.forget(subscriber.client)
+        self._away[subscriber.client.number] = subscriber
+        if self._openings is not None:
+            self._openings.ask(subscriber.client, due_ns=now_ns())
 
     def _resize(self, size: int) -> None:
         self._buffer = bytearray(size)
