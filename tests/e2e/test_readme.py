@@ -10,7 +10,16 @@ from lab_program import brokerlab
 pytestmark = pytest.mark.e2e
 
 README = Path(__file__).parents[2] / "README.md"
-SMALLER = ["--only", "broker=amqtt", "--only", "qos=0", "--set", "deploy.repetitions=1"]
+SMALLER = [
+    "--only",
+    "broker=amqtt",
+    "--only",
+    "qos=0",
+    "--set",
+    "deploy.repetitions=1",
+    "--set",
+    "deploy.phases.measure=1 s",
+]
 
 
 def commands():
