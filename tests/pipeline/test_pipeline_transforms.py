@@ -147,6 +147,7 @@ def test_by_order_what_cannot_be_told_is_null(spark, qos, acknowledged, delivere
     assert (row.delivered, row.lost, row.unexpected) == (delivered, 5 - delivered, 0)
     assert (row.duplicated, row.duplicated_flagged, row.reordered) == (None, None, None)
     assert (row.acknowledged_lost, row.verdict, row.identity) == (lost_after, verdict, "order")
+    assert row.late == (0 if delivered == 5 else None)
 
 
 def test_flows_of_several_workers_add_up(spark):

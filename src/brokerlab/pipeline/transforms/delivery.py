@@ -20,6 +20,8 @@ def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
             "lost": F.col("expected") - F.col("delivered"),
             "acknowledged_lost": _unless_qos_0(_acknowledged_lost()),
             **{name: _unless_by_order(F.col(name)) for name in ("duplicated", "duplicated_flagged", "reordered")},
+            # By order a loss shifts the times of all that follows.
+            "late": F.when(~_is_by_order() | (F.col("expected") == F.col("delivered")), F.col("late")),
         }
     )
     return with_losses.withColumns(
