@@ -12,6 +12,7 @@ from brokerlab.brokers.registry import DRIVERS
 from brokerlab.errors import UserError
 from brokerlab.lab.reach import connections_of, read_reach, shortfalls
 from brokerlab.presets import preset_names, preset_path
+from brokerlab.study.access import users_of
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.file import missing_brokers, read_study
 from brokerlab.study.nearest import listed, nearest
@@ -42,6 +43,7 @@ def prepare(argument: str, *, settings: Sequence[str], levels: Sequence[str]) ->
     """The study and its plan; every problem of the study is raised at once, and so is every missing broker."""
     facts = {name: _facts(driver, driver.find()) for name, driver in DRIVERS.items()}
     study = read_study(study_path(argument), settings=settings, drivers=facts)
+    _require_secrets(study)
     plan = make_plan(study, missing=missing_brokers(study, drivers=facts), keep=levels)
     _refuse_too_many_connections(plan)
     return Prepared(study, plan)
@@ -57,6 +59,16 @@ def _refuse_too_many_connections(plan: Plan) -> None:
     ]
     if lines:
         raise UserError("\n".join(lines), hint="`brokerlab doctor` says what this machine can reach")
+
+
+def _require_secrets(study: Study) -> None:
+    """Passwords must be at hand before anything starts; a study that is only read back needs none."""
+    credentials = study.scenario.workload.credentials
+    try:
+        if credentials is not None:
+            users_of(credentials, 0)
+    except UserError as problem:
+        raise UserError(f"scenario.workload.credentials: {problem.message}", hint=problem.hint) from problem
 
 
 def _facts(driver: Broker, found: Found | Missing) -> DriverFacts:

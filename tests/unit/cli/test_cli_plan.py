@@ -96,3 +96,12 @@ def test_more_connections_than_the_machine_allows_are_refused_with_the_numbers(b
     assert done.returncode == 64
     assert "needs 1,000,002 connections: the limit of open files allows" in done.stderr
     assert "set scenario.workload.clients.addresses to" in done.stderr
+
+
+def test_password_that_is_not_at_hand_is_found_before_anything_starts(brokerlab: Program, study: Path) -> None:
+    credentials = "scenario.workload.credentials={user: u, password: env:BROKERLAB_NOT_SET}"
+    done = brokerlab("plan", str(study), "--set", credentials)
+
+    assert done.returncode == 64
+    assert "scenario.workload.credentials: the environment has no BROKERLAB_NOT_SET" in done.stderr
+    assert brokerlab("plan", str(study), "--set", credentials, env={"BROKERLAB_NOT_SET": "x"}).returncode == 0
