@@ -46,9 +46,9 @@ class Access:
 
 
 @contextmanager
-def open_access(workload: Workload, clients: Clients, *, host: str) -> Iterator[Access]:
+def open_access(workload: Workload, clients: Clients, *, host: str, beside: Sequence[Client] = ()) -> Iterator[Access]:
     """Everything that a run needs for its transport, certificates and credentials, for as long as it lasts."""
-    everyone = _everyone(clients)
+    everyone = (*_everyone(clients), *beside)
     names = users_of(workload.credentials, len(everyone)) if workload.credentials else []
     facts: dict[str, object] = {
         "transport": str(workload.transport),

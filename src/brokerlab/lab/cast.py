@@ -31,6 +31,11 @@ class Cast:
     overhearing: int = 0  # subscribers of the load whose filter also matches the probe's topic
     is_loop: bool = False
 
+    @property
+    def beside(self) -> tuple[Client, ...]:
+        """Those that are neither publishers nor subscribers of the load."""
+        return (*self.devices, *([self.probe] if self.probe else []))
+
     def expected(self, publications: Mapping[int, int]) -> dict[str, int]:
         """How many messages each worker should receive of so many publications per publisher."""
         probes = publications.get(self.probe.number, 0) if self.probe else 0

@@ -121,7 +121,9 @@ class _Walk:
                 self._manifest.add("search", search_section(self._trials))
 
     def _go(self, stack: ExitStack) -> Verdict:
-        access = stack.enter_context(open_access(self._run.cell.workload, self._clients, host=HOST))
+        access = stack.enter_context(
+            open_access(self._run.cell.workload, self._clients, host=HOST, beside=self._cast.beside)
+        )
         self._manifest.add("access", access.facts)
         self._process = self._start_broker(stack, access)
         node = self._process.node

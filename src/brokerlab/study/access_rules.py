@@ -10,7 +10,7 @@ from brokerlab.study.factors import FACTORS
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.lookup import WORKLOAD, read_or_none, values_of
 from brokerlab.study.nearest import listed, nearest
-from brokerlab.study.values import Certificates, Workload
+from brokerlab.study.values import Certificates, Roles, Workload
 
 _CREDENTIALS: KeyPath = (*WORKLOAD, "credentials")
 
@@ -55,10 +55,12 @@ def _check_credentials(document: Document) -> None:
 
 def _check_file(document: Document, written: object) -> None:
     """One line for each client of the largest cell."""
-    needed = 0
-    for factor, least in (("publishers", Workload().publishers), ("subscribers", Workload().subscribers), ("idle", 0)):
-        counts = [read_or_none(FACTORS[factor].read, count) for _, count in values_of(document, factor)]
-        needed += max((int(count) for count in counts if count is not None), default=least)
+    publishers = _most(document, "publishers", Workload().publishers)
+    needed = publishers + _most(document, "subscribers", Workload().subscribers) + _most(document, "idle", 0)
+    if any(role == Roles.ECHO for _, role in values_of(document, "role")):
+        needed += publishers  # a device for each
+    if document.get(*WORKLOAD, "probe") is not None:
+        needed += 1
     if not isinstance(written, str):
         return
     try:
@@ -68,6 +70,12 @@ def _check_file(document: Document, written: object) -> None:
     if lines < needed:
         rule = f"has {lines} users, but the study has {needed} clients: one line for each is needed"
         document.add((*_CREDENTIALS, "file"), rule)
+
+
+def _most(document: Document, factor: str, default: int) -> int:
+    """The largest number that the factor has in any cell."""
+    counts = [read_or_none(FACTORS[factor].read, count) for _, count in values_of(document, factor)]
+    return max((int(count) for count in counts if count is not None), default=default)
 
 
 def _check_driver(document: Document, broker: str, facts: DriverFacts) -> None:

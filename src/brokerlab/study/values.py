@@ -242,7 +242,7 @@ class Payload:
 class Credentials:
     """User names and passwords: a pattern for all clients, or a file with a line for each."""
 
-    user: str = ""  # {client} is the client's number: publishers first, then subscribers, then idle ones
+    user: str = ""  # {client} is the client's number: publishers first, then subscribers, then all others
     password: Secret = field(default_factory=Secret)
     file: str = ""  # instead of both; absolute
 
