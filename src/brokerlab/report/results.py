@@ -50,6 +50,7 @@ class Results:
     throughput: tuple[Row, ...] = ()
     resources: tuple[Row, ...] = ()
     subscribers: tuple[Row, ...] = ()
+    latency_beside: tuple[Row, ...] = ()  # of what is no load: report/beside.py
 
     @property
     def valid_runs(self) -> frozenset[str]:
@@ -82,7 +83,13 @@ def read_results(results: StudyDirectory) -> Results:
         throughput=_rows_if_made(results, "throughput"),
         resources=_rows_if_made(results, "resources"),
         subscribers=_rows_if_made(results, "subscribers"),
+        latency_beside=tuple(row for row in _rows(results, "latency") if is_beside(row)),
     )
+
+
+def is_beside(row: Row) -> bool:
+    """Whether a row of the latency table is of devices, or of the probe since its message was due."""
+    return row["kind"] in ("there", "device") or (row["group"] == "probe" and row["kind"] == "intended")
 
 
 def _rows(results: StudyDirectory, name: str) -> list[Row]:
