@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import brokerlab
-from brokerlab.cli import analyze, calibrate, doctor, plan, presets, report, run, show
+from brokerlab.cli import analyze, brokers, calibrate, doctor, plan, presets, report, run, show
 from brokerlab.cli.terminal import say, warn
 from brokerlab.errors import ExitCode, LabError
 
@@ -42,6 +42,7 @@ app = typer.Typer(
 app.command("doctor")(doctor.doctor)
 app.command("calibrate")(calibrate.calibrate)
 app.add_typer(presets.app, name="presets")
+app.add_typer(brokers.app, name="brokers")
 app.command("plan")(plan.plan)
 app.command("run")(run.run)
 app.command("analyze")(analyze.analyze)

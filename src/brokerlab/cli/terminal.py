@@ -18,6 +18,7 @@ _COLOURS = {
     "kept": "green",
     "limited": "yellow",
     "unknown": "yellow",
+    "not supported": "yellow",
     "missing": "red",
     "invalid": "red",
     "collapsed": "red",
