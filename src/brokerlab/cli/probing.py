@@ -112,7 +112,11 @@ def _title(target: Target) -> str:
 
 
 def _spoken(found: list[Finding]) -> list[str]:
-    silent = {each.protocol for each in found if each.check.id == "connect.accepted" and each.result is not Result.KEPT}
+    silent = {
+        each.protocol
+        for each in found
+        if each.check.id == "connect.accepted" and each.result in (Result.UNSUPPORTED, Result.UNKNOWN)
+    }
     return [protocol for protocol in LEVELS if protocol not in silent]
 
 

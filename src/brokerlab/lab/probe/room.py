@@ -4,7 +4,6 @@ Nothing is left in the broker: retained messages are cleared at the end, and ses
 are ended, unless the broker was started for the probe and ends with it.
 """
 
-import contextlib
 import secrets
 import socket
 import time
@@ -63,11 +62,14 @@ class Room:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for peer in self._peers:
-            peer.close()
-        if self._retained or not self.place.is_ours:
-            with contextlib.suppress(NotKept):  # what cannot be reached any more cannot be tidied
+        self._close()
+        try:
+            if self._retained or not self.place.is_ours:
                 self._tidy()
+        except NotKept:
+            pass  # what cannot be reached any more cannot be tidied
+        finally:
+            self._close()
 
     @property
     def patience_s(self) -> float:
@@ -161,6 +163,10 @@ class Room:
         self.trace.append(f"{seconds:g} s pass")
         if self._limits.stop.wait(seconds):
             self._limits.require_time()
+
+    def _close(self) -> None:
+        for peer in self._peers:
+            peer.close()
 
     def _tidy(self) -> None:
         """Ends kept sessions and clears retained messages."""

@@ -26,9 +26,8 @@ def probe(place: Place, checks: Sequence[Check], *, watch: Watch = lambda *_: No
     A version that the broker does not speak is one finding of `connect.accepted`, and nothing else is tried with it.
     """
     stop = Event()
-    first = [run_check(place, FIRST, level, stop=stop) for level in LEVELS.values()]
-    spoken = [LEVELS[finding.protocol] for finding in first if finding.result is Result.KEPT]
-    found = [_version(finding) for finding in first]
+    found = [run_check(place, FIRST, level, stop=stop) for level in LEVELS.values()]
+    spoken = {LEVELS[finding.protocol] for finding in found if finding.result in (Result.KEPT, Result.BROKEN)}
     others = [check for check in checks if check is not FIRST]
     tasks = [(level, check) for check in others for level in check.sections if level in spoken]
     total = len(found) + len(tasks)
@@ -50,14 +49,6 @@ def run_check(place: Place, check: Check, level: int, *, stop: Event | None = No
             result, reason = other.result, str(other)
         evidence = room.evidence()
     return Finding(check, PROTOCOL_OF[level], result, reason, evidence, time.monotonic() - began)
-
-
-def _version(finding: Finding) -> Finding:
-    """A version whose CONNECT is refused is not supported, however the broker says no."""
-    if finding.result is Result.BROKEN:
-        reason = f"MQTT {finding.protocol} is not spoken here: {finding.reason}"
-        return Finding(finding.check, finding.protocol, Result.UNSUPPORTED, reason, finding.evidence, finding.seconds)
-    return finding
 
 
 def _together(place: Place, tasks: list[_Task], stop: Event) -> Iterator[Finding]:
