@@ -1,8 +1,8 @@
 """A peer that takes everything and keeps almost nothing: what a probe must not call kept.
 
-It speaks 3.1.1 and 5.0, closes after DISCONNECT only, says that every session is present, answers QoS 2 with PUBACK, delivers
-at the QoS of the subscription with all flags as they came and without properties, matches wildcards carelessly,
-stores nothing, publishes every will, and ignores keep-alive, UNSUBSCRIBE and all that is malformed.
+It speaks 3.1.1 and 5.0, closes after DISCONNECT only, says that every session is present, answers QoS 2 with
+PUBACK, delivers at the QoS of the subscription with all flags as they came and without properties, matches wildcards
+carelessly, stores nothing, publishes every will, and ignores keep-alive, UNSUBSCRIBE and all that is malformed.
 """
 
 import contextlib

