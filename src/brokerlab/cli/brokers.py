@@ -58,15 +58,28 @@ def _tell(listed: Iterable[Broker], *, as_json: bool) -> None:
     if as_json:
         say(dumps(described, indent=2))
         return
-    headings = ("broker", "version", "QoS", "MQTT", "presets", "own counters", "scalable", "where, or how to get it")
+    headings = (
+        "broker",
+        "version",
+        "QoS",
+        "MQTT",
+        "transports",
+        "users",
+        "presets",
+        "own counters",
+        "scalable",
+        "where, or how to get it",
+    )
     rows = [
         (
             each["name"],
             each["version"] or "missing",
             ", ".join(map(str, each["qos"])),
             ", ".join(each["protocols"]),
+            ", ".join(each["transports"]),
+            "yes" if each["has_credentials"] else "no",
             ", ".join(each["presets"]),
-            "yes" if each["has_counters"] else "-",
+            "yes" if each["has_counters"] else "no",
             "yes" if each["is_scalable"] else "no",
             each["program"] or each["how_to_get"],
         )
@@ -86,6 +99,9 @@ def _described(broker: Broker) -> dict[str, Any]:
         "how_to_get": None if isinstance(found, Found) else found.hint,
         "qos": [int(qos) for qos in abilities.qos],
         "protocols": list(abilities.protocols),
+        "transports": [str(transport) for transport in abilities.transports],
+        "has_credentials": abilities.has_credentials,
+        "has_client_certificates": abilities.has_client_certificates,
         "presets": list(abilities.presets),
         "options": list(abilities.options),
         "has_counters": isinstance(broker, CountsOnTopics),

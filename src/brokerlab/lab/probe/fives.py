@@ -4,9 +4,7 @@ from brokerlab.lab.probe.check import Check
 from brokerlab.lab.probe.room import Room
 from brokerlab.lab.probe.values import (
     CONTENT_TYPE,
-    CORRELATION_DATA,
     PAYLOAD_FORMAT,
-    RESPONSE_TOPIC,
     Broken,
     Unsupported,
     require,
@@ -14,7 +12,9 @@ from brokerlab.lab.probe.values import (
 )
 from brokerlab.load.packets import FIRST_FAILURE, Disconnect, PubAck, Publish
 from brokerlab.load.properties import (
+    CORRELATION_DATA,
     MESSAGE_EXPIRY,
+    RESPONSE_TOPIC,
     TOPIC_ALIAS,
     TOPIC_ALIAS_MAXIMUM,
     USER_PROPERTY,

@@ -14,9 +14,6 @@ from brokerlab.load.properties import Properties, Value
 # MQTT 5.0 section 2.2.2.2, beside those of load/properties.py
 PAYLOAD_FORMAT = 0x01
 CONTENT_TYPE = 0x03
-RESPONSE_TOPIC = 0x08
-CORRELATION_DATA = 0x09
-SUBSCRIPTION_ID = 0x0B
 WILL_DELAY = 0x18
 RETAIN_AVAILABLE = 0x25
 SUBSCRIPTION_ID_AVAILABLE = 0x29
