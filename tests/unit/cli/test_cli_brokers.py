@@ -96,14 +96,16 @@ def test_nobody_at_an_address_is_64(brokers: Brokers) -> None:
 
 
 def test_the_probes_table_has_groups_results_and_evidence(brokers: Brokers) -> None:
-    """Our scripted broker answers a QoS 1 publication, and keeps no session."""
-    done = brokers("probe", "scripted", "--only", "qos.1-in", "--only", "session.present", "--evidence")
+    """Our scripted broker answers a QoS 1 publication, and closes at an unknown version without a CONNACK."""
+    done = brokers("probe", "scripted", "--only", "qos.1-in", "--only", "connect.unknown-level", "--evidence")
     lines = done.out.splitlines()
 
     assert done.code == 1
     assert "Quality of service, on the wire" in lines
     assert any(line.startswith("qos.1-in ") and line.split()[-2:] == ["kept", "4.3.2"] for line in lines)
-    assert any(line.startswith("session.present ") and line.split()[-2:] == ["broken", "3.2.2.2"] for line in lines)
+    assert any(
+        line.startswith("connect.unknown-level ") and line.split()[-2:] == ["broken", "3.1.2.2"] for line in lines
+    )
     assert any(line.startswith("kept: qos.1-in, MQTT 3.1.1, section 4.3.2: ") for line in lines)
     assert any("pub> PUBLISH q1 #4711 ~/t 1 B; pub< PUBACK #4711" in line for line in lines)
     assert lines[-1].startswith("scripted ")
