@@ -11,14 +11,18 @@ from brokerlab.load.spec import Go, Stock
 
 Longs = NDArray[np.int64]
 
+_AT_ONCE = 4096
+
 
 class Account:
     """Counts are of messages that were intended in the order's measure phase."""
 
     def __init__(self, order: Go) -> None:
         self._order = order
-        self.lag = Lag()
-        self.waited = 0  # for room in flight
+        self._lag = Lag()
+        self._waited = 0
+        self._uncounted: list[Longs] = []
+        self._rows = 0  # of them
         self.given_up = 0  # due, but not built when told to halt
         self.blocked = 0  # how often a socket did not take all that was handed to it
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
@@ -38,12 +42,35 @@ class Account:
     def wall_ns(self) -> int:
         return self._wall_ns if self._is_over else max(0, self._wall_ns + now_ns())
 
+    @property
+    def lag(self) -> Lag:
+        self._count()
+        return self._lag
+
+    @property
+    def waited(self) -> int:
+        """Messages that waited for room in flight."""
+        self._count()
+        return self._waited
+
     def take(self, done: Longs) -> None:
-        """Takes finished messages: rows of intended, released and sent times."""
-        intended, released, sent = done
+        """Takes finished messages: rows of intended, released and sent times.
+
+        They are counted many at a time: of thousands of publishers each has a few.
+        """
+        self._uncounted.append(done)
+        self._rows += done.shape[1]
+        if self._rows >= _AT_ONCE:
+            self._count()
+
+    def _count(self) -> None:
+        if not self._rows:
+            return
+        intended, released, sent = np.concatenate(self._uncounted, axis=1)
+        self._uncounted, self._rows = [], 0
         is_measured = (intended >= self._order.measure_ns) & (intended < self._order.end_ns) & (sent > 0)
-        self.lag.add((sent - released)[is_measured])
-        self.waited += int(np.count_nonzero((released > intended) & is_measured))
+        self._lag.add((sent - released)[is_measured])
+        self._waited += int(np.count_nonzero((released > intended) & is_measured))
 
     def stock(self, unacknowledged: int, closed_by_broker: list[str]) -> Stock:
         return Stock(

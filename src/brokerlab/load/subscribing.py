@@ -110,7 +110,9 @@ class Subscribing:
             # Above QoS 0 shorter: the broker waits for our acknowledgements.
             share = 1 / 16 if spec.workload.qos else 1 / 8
             self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=share)
-            self._overtaken_at = progress.overtaken[progress.delivered.index(spec.index)]
+            topics = spec.workload.topics
+            if topics.count == 1 and not topics.share:  # of other flows a subscriber gets a part, by plan
+                self._overtaken_at = progress.overtaken[progress.delivered.index(spec.index)]
         self._resize(_BUFFER_BYTES)
         self._acks = np.empty(_BUFFER_BYTES, dtype=np.uint8)
 
