@@ -23,7 +23,7 @@ from brokerlab.load.messages import Messages
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import PROTOCOL_LEVEL, PubRel
 from brokerlab.load.pieces import Block
-from brokerlab.load.rows import PublicationRows
+from brokerlab.load.rows import RECORD_AT, PublicationRows
 from brokerlab.load.spec import Client
 from brokerlab.load.stream import Stream
 
@@ -36,7 +36,6 @@ _FIRST_RING = 8  # one of thousands of publishers has a message or two in flight
 # The rows of a ring.
 _INTENDED, _RELEASED, _SENT, _ACKED = range(4)
 _DUP = 0x08
-RECORD_AT = 4096  # rows of one publisher that wait in its ring before they are recorded
 _NOTHING: Longs = np.empty(0, dtype=np.int64)
 
 
@@ -150,12 +149,15 @@ class Publisher:
             self._prepared = None
             self.push()
         for _ in range(_BLOCKS_AT_ONCE):
-            due_ns, room = self.next_due_ns(), min(self.block, self.room())
-            if due_ns is None or due_ns > until_ns or not room or not self._outbox.is_empty:
+            due_ns = self.next_due_ns()
+            if due_ns is None or due_ns > until_ns or not self._outbox.is_empty or not (room := self.room()):
                 return
-            count = min(int(np.searchsorted(self._due, until_ns, side="right")), room)
+            is_last = self._due.size > 1 and self._due[1] > until_ns  # looking is cheaper than searching
+            count = 1 if is_last else min(int(np.searchsorted(self._due, until_ns, side="right")), room, self.block)
             times, self._due = self._due[:count], self._due[count:]
             self.send(times)
+            if is_last:
+                return
 
     def room(self) -> int:
         """How many more messages may be in flight: identifiers are 16 bits, and MQTT 5.0 lets the broker say less."""
@@ -177,6 +179,12 @@ class Publisher:
         """The next messages as bytes, with their places in the ring ready; they are not in flight yet."""
         count = intended_ns.size
         self._make_room(count)
+        if count == 1:  # the usual one of thousands of publishers: single values cost a tenth of slices
+            place, due_ns = self.following & (self._ring.shape[1] - 1), intended_ns[0]
+            self._ring[_INTENDED, place] = due_ns
+            self._ring[_RELEASED, place] = max(due_ns, self._room_since_ns)
+            self._ring[_SENT, place] = self._ring[_ACKED, place] = 0
+            return self.messages.build(self.following, intended_ns)
         for here, there in self._places(self.following, count):
             self._ring[_INTENDED, here] = intended_ns[there]
             self._ring[_RELEASED, here] = np.maximum(intended_ns[there], self._room_since_ns)
@@ -209,8 +217,11 @@ class Publisher:
         return self._outbox.push(self._note_handed)
 
     def _note_handed(self, before: int, count: int, at_ns: int) -> None:
-        for here, _ in self._places(before, count):
-            self._ring[_SENT, here] = at_ns
+        if count == 1:
+            self._ring[_SENT, before & (self._ring.shape[1] - 1)] = at_ns
+        else:
+            for here, _ in self._places(before, count):
+                self._ring[_SENT, here] = at_ns
         if self._qos == 0:
             self._oldest = before + count
 

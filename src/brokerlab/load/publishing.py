@@ -17,9 +17,9 @@ from brokerlab.load.hearing import DEAF, Hearing
 from brokerlab.load.lives import Lives
 from brokerlab.load.messages import due_ns
 from brokerlab.load.opening import Openings, connect_facts
-from brokerlab.load.publisher import RECORD_AT, Publisher
+from brokerlab.load.publisher import Publisher
 from brokerlab.load.role import Connections, Say
-from brokerlab.load.rows import ROWS, PublicationRows, topics_by_publisher
+from brokerlab.load.rows import PublicationRows, recorded_at, topics_by_publisher
 from brokerlab.load.schedule import Span
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
@@ -44,6 +44,7 @@ from brokerlab.study.values import Arrivals, Qos, SessionKind
 # Waking for every message costs some 20 µs of CPU; beyond 10,000 wakes a second messages leave in small groups,
 # and the delay is part of the schedule lag that is measured.
 _SHORTEST_SLEEP_NS = 100_000
+_CROWD_SLEEP_NS = 500_000  # of thousands of publishers, some of which are due all the time
 # A sleeping process is woken some 0.1 ms late. Where there is time between messages the worker wakes earlier by
 # this much and watches the clock instead, so that a message leaves within microseconds of its intended time.
 _WATCH_NS = 150_000
@@ -51,7 +52,6 @@ _ROOM_TO_WATCH_NS = 1_000_000
 # The next message of each is built ahead of its time; for thousands of publishers that would take half a kilobyte
 # each, and there is little time between two messages anyway.
 _FEW_PUBLISHERS = 1_000
-_FEWEST_ROWS = 8  # of a publisher that are recorded at once
 _WINDOW_PAUSE_NS = 1_000_000
 _LEAVE_NS = 5_000_000_000  # the longest that a client waits for acknowledgements before it disconnects by plan
 _FEW_IN_FLIGHT = 1_000  # with less room than this a publisher that gathers would make the broker wait
@@ -119,7 +119,7 @@ class Publishing:
         publisher = Publisher(
             client, stream, messages, qos=spec.workload.qos, rows=self._rows, level=session.level,
             receive_maximum=most, seen=self._seen,
-            record_at=max(_FEWEST_ROWS, min(RECORD_AT, ROWS // len(spec.clients))),
+            record_at=recorded_at(client, len(spec.clients)),
         )  # fmt: skip
         if spec.workload.qos and most < _FEW_IN_FLIGHT:
             self._gather = None
@@ -247,7 +247,8 @@ class Publishing:
             return self._order.start_ns
         if (due_ns := self._agenda.first_ns()) is not None:
             has_room = due_ns - now > _ROOM_TO_WATCH_NS
-            return due_ns - _WATCH_NS if has_room else max(due_ns, now + _SHORTEST_SLEEP_NS)
+            shortest_ns = _SHORTEST_SLEEP_NS if len(self._open) <= _FEW_PUBLISHERS else _CROWD_SLEEP_NS
+            return due_ns - _WATCH_NS if has_room else max(due_ns, now + shortest_ns)
         return max(self._order.end_ns, now + _WINDOW_PAUSE_NS)
 
     def _watched(self, now: int) -> int:

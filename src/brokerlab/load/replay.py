@@ -112,10 +112,12 @@ def replay_ns(messages: RecordMessages, schedule: Schedule, span: Span) -> Itera
 
 def limited(times: Iterator[Longs], count: int | None) -> Iterator[Longs]:
     """The times of the first messages: a file that is not repeated ends."""
+    return times if count is None else _first(times, count)
+
+
+def _first(times: Iterator[Longs], count: int) -> Iterator[Longs]:
     for chunk in times:
-        if count is None:
-            yield chunk
-        elif count > 0:
+        if count > 0:
             yield chunk[:count]
             count -= chunk.size
 

@@ -1,5 +1,6 @@
 """Columns of raw rows on their way to the run directory."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,6 +18,17 @@ from brokerlab.study.values import Workload
 Longs = NDArray[np.int64]
 
 ROWS = 65_536
+RECORD_AT = 4096  # rows of one publisher that wait in its ring before they are recorded
+_FEWEST = 4
+
+
+def recorded_at(client: Client, publishers: int) -> int:
+    """How many rows of a publisher wait before they are recorded.
+
+    Few of one among many, and not as many as of the next, or all would be recorded in the same moment.
+    """
+    few = max(_FEWEST, min(RECORD_AT, ROWS // publishers))
+    return few + client.number % few
 
 
 def topics_by_publisher(clients: Sequence[Client], workload: Workload) -> dict[int, list[str]]:
@@ -31,7 +43,7 @@ class PublicationRows:
     ) -> None:
         """`topics` are those of each publisher, which its messages take in turn."""
         self._writer = writer
-        self._topics = {publisher: pa.array(own, pa.string()) for publisher, own in topics.items()}
+        self._topics = topics
         self._qos, self._retain = qos, retain
         self._parts: list[tuple[int, int, Longs, Longs, Longs, int | Longs]] = []
         self._count = 0
@@ -55,17 +67,19 @@ class PublicationRows:
             self._parts, self._count = [], 0
 
     def _batch(self) -> pa.RecordBatch:
-        sizes = [part[2].size for part in self._parts]
-        numbers = np.array([part[0] for part in self._parts], dtype=np.int32)
-        index = np.repeat(np.arange(len(sizes)), sizes)
+        """All rows at once: there may be ten thousand parts of a few rows, and the schedule waits meanwhile."""
+        sizes = np.array([part[2].size for part in self._parts])
+        publishers = np.array([part[0] for part in self._parts], dtype=np.int32)
+        within = np.arange(self._count) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        seq = np.repeat([part[1] for part in self._parts], sizes) + within
         intended, sent, acked = (np.concatenate([part[k] for part in self._parts]) for k in (2, 3, 4))
         columns = [
-            pa.array(numbers[index]),
-            pa.array(np.concatenate([np.arange(part[1], part[1] + part[2].size) for part in self._parts])),
-            pa.concat_arrays([self._topics_of(part[0], part[1], part[2].size) for part in self._parts]),
+            pa.array(np.repeat(publishers, sizes)),
+            pa.array(seq),
+            self._topics_of(publishers, sizes, seq),
             pa.array(np.full(self._count, self._qos, dtype=np.int8)),
             pa.array(np.full(self._count, self._retain, dtype=np.bool_)),
-            pa.array(np.concatenate([np.broadcast_to(part[5], part[2].size) for part in self._parts]).astype(np.int32)),
+            pa.array(self._sizes_of(sizes).astype(np.int32)),
             pa.array(intended),
             pa.array(sent, mask=sent == 0),
             pa.array(acked, mask=acked <= 0),
@@ -73,11 +87,19 @@ class PublicationRows:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=PUBLICATIONS)
 
-    def _topics_of(self, publisher: int, first_seq: int, count: int) -> pa.Array:
-        topics = self._topics[publisher]
-        if len(topics) == 1:
-            return pa.repeat(topics[0], count)
-        return topics.take(pa.array(np.arange(first_seq, first_seq + count) % len(topics)))
+    def _topics_of(self, publishers: NDArray[np.int32], sizes: Longs, seq: Longs) -> pa.Array:
+        own = [self._topics[publisher] for publisher in publishers.tolist()]
+        lengths = np.array([len(topics) for topics in own])
+        first = np.repeat(np.cumsum(lengths) - lengths, sizes)
+        every = pa.array(list(itertools.chain.from_iterable(own)), pa.string())
+        return every.take(pa.array(first + seq % np.repeat(lengths, sizes)))
+
+    def _sizes_of(self, sizes: Longs) -> Longs:
+        """Payload bytes of each row: a publisher may have one size for all its messages."""
+        given = [part[5] for part in self._parts]
+        if all(isinstance(size, int) for size in given):
+            return np.repeat(np.array(given, dtype=np.int64), sizes)
+        return np.concatenate([np.broadcast_to(size, count) for size, count in zip(given, sizes, strict=True)])
 
 
 class DeliveryRows:
