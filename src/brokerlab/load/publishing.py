@@ -41,14 +41,6 @@ from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import PUBLICATIONS
 from brokerlab.study.values import Arrivals, Qos, SessionKind
 
-# Waking for every message costs some 20 µs of CPU; beyond 10,000 wakes a second messages leave in small groups,
-# and the delay is part of the schedule lag that is measured.
-_SHORTEST_SLEEP_NS = 100_000
-_CROWD_SLEEP_NS = 500_000  # of thousands of publishers, some of which are due all the time
-# A sleeping process is woken some 0.1 ms late. Where there is time between messages the worker wakes earlier by
-# this much and watches the clock instead, so that a message leaves within microseconds of its intended time.
-_WATCH_NS = 150_000
-_ROOM_TO_WATCH_NS = 1_000_000
 # The next message of each is built ahead of its time; for thousands of publishers that would take half a kilobyte
 # each, and there is little time between two messages anyway.
 _FEW_PUBLISHERS = 1_000
@@ -220,7 +212,7 @@ class Publishing:
             for fd in list(self._open):
                 self._refill(fd)
         else:
-            self._send_due(self._watched(now))
+            self._send_due(self._agenda.watched(now))
         self._report(now)
         return min([self._next_wake_ns(now_ns()), *(wake_ns for wake_ns in wakes if wake_ns is not None)])
 
@@ -245,19 +237,9 @@ class Publishing:
             return max(self._order.start_ns, now + _WINDOW_PAUSE_NS)
         if self._refills and now < self._order.start_ns:
             return self._order.start_ns
-        if (due_ns := self._agenda.first_ns()) is not None:
-            has_room = due_ns - now > _ROOM_TO_WATCH_NS
-            shortest_ns = _SHORTEST_SLEEP_NS if len(self._open) <= _FEW_PUBLISHERS else _CROWD_SLEEP_NS
-            return due_ns - _WATCH_NS if has_room else max(due_ns, now + shortest_ns)
+        if (wake_ns := self._agenda.wake_ns(now, is_crowd=len(self._open) > _FEW_PUBLISHERS)) is not None:
+            return wake_ns
         return max(self._order.end_ns, now + _WINDOW_PAUSE_NS)
-
-    def _watched(self, now: int) -> int:
-        """The time now, or when the next message is due if that is a moment away."""
-        due_ns = self._agenda.first_ns()
-        if due_ns is not None and now < due_ns <= now + _WATCH_NS:
-            while (now := now_ns()) < due_ns:
-                pass
-        return now
 
     def _send_due(self, now: int) -> None:
         for fd in self._agenda.pop_due(now):  # each once: one that is late has more to do, and the sockets come first
