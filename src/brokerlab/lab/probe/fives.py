@@ -134,7 +134,7 @@ def _expires(room: Room) -> str:
 
 def _retained_expires(room: Room) -> str:
     publisher, topic = room.peer("pub"), room.topic("t")
-    publisher.publish(topic, b"short", qos=1, retain=True, properties=((MESSAGE_EXPIRY, 1),))
+    room.retain(publisher, topic, b"short", properties=((MESSAGE_EXPIRY, 1),))
     room.pause(2.3)
     late = room.peer("late")
     late.subscribe(topic, 1)

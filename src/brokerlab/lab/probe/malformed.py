@@ -126,7 +126,7 @@ CHECKS = (
     _first("connect-flag", "the reserved CONNECT flag", both("3.1.2.3"), lambda level: _connect(level, flags=3)),
     _first("will-flags", "will QoS without a will", both("3.1.2.6"), lambda level: _connect(level, flags=0x0A)),
     _first("will-qos", "will QoS 3", both("3.1.2.6"),
-           lambda level: _connect(level, flags=0x1E, tail=_none(level) + _text(b"w") + _text(b"x"))),
+           lambda level: _connect(level, flags=0x1E, tail=_none(level) + _text(b"brokerlab-probe/bad") + _text(b"x"))),
     _first("password", "a password without a user name", {4: "3.1.2.9"},
            lambda level: _connect(level, flags=0x42, tail=_text(b"secret"))),
     _first("connect-cut", "a CONNECT that ends too early", both("3.1.3"), lambda _: _packet(0x10, b"\x00\x04MQTT\x04")),

@@ -139,10 +139,10 @@ class Room:
         if granted < asked:
             raise Unsupported(f"QoS {asked} was asked for and QoS {granted} granted")
 
-    def retain(self, publisher: Peer, topic: str, payload: bytes, *, qos: int = 1) -> None:
+    def retain(self, publisher: Peer, topic: str, payload: bytes, *, qos: int = 1, properties: Properties = ()) -> None:
         """Publishes a retained message that is cleared at the end."""
         self._retained.add(topic)
-        publisher.publish(topic, payload, qos=qos, retain=True)
+        publisher.publish(topic, payload, qos=qos, retain=True, properties=properties)
 
     def settle(self, publisher: Peer, subscriber: Peer, *, qos: int = 0) -> list[Publish]:
         """All that came to the subscriber, after a last message has gone the whole way behind everything else."""
