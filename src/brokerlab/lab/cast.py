@@ -4,6 +4,7 @@ one-way   publishers/0 ---------------> broker --> subscribers/0
 echo      publishers/0 --> broker --> devices/0 --> broker --> subscribers/0
 loop      loops/0 <--> broker
 probe     probe/0 <--> broker               beside any of them
+table     filters/0 --> broker              likewise: subscriptions that match nothing of the load
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from brokerlab.study.plan import PlannedRun
 from brokerlab.study.topics import expand, topic_matches
 from brokerlab.study.values import ClientLife, Mqtt5, Payload, Probe, Roles, Schedule, Topics, Workload
 
-PUBLISHERS, DEVICES, LOOPS, PROBE = "publishers/0", "devices/0", "loops/0", "probe/0"
+PUBLISHERS, DEVICES, LOOPS, PROBE, FILTERS = "publishers/0", "devices/0", "loops/0", "probe/0", "filters/0"
 PROBE_BYTES = 16  # the payload of a probe: its identity, which holds the time
 
 
@@ -30,11 +31,12 @@ class Cast:
     probe: Client | None = None
     overhearing: int = 0  # subscribers of the load whose filter also matches the probe's topic
     is_loop: bool = False
+    filters: tuple[Client, ...] = ()  # they fill the broker's table of subscriptions
 
     @property
     def beside(self) -> tuple[Client, ...]:
         """Those that are neither publishers nor subscribers of the load."""
-        return (*self.devices, *([self.probe] if self.probe else []))
+        return (*self.devices, *([self.probe] if self.probe else []), *self.filters)
 
     def expected(self, publications: Mapping[int, int]) -> dict[str, int]:
         """How many messages each worker should receive of so many publications per publisher."""
@@ -72,6 +74,16 @@ def cast_of(workload: Workload, clients: Clients, *, seed: int) -> Cast:
         probe=probe,
         overhearing=overhearing,
         is_loop=workload.role is Roles.LOOP,
+        filters=_filters(workload, clients, mark) if workload.subscriptions.is_there else (),
+    )
+
+
+def _filters(workload: Workload, clients: Clients, mark: str) -> tuple[Client, ...]:
+    """Each has its filters beside the topic of a publisher, whose first level is theirs too."""
+    levels = [each.topic.split("/")[0] for each in clients.publishers]
+    return tuple(
+        Client(number, f"bl{mark}f{number}", levels[number % len(levels)])
+        for number in range(workload.subscriptions.clients)
     )
 
 
@@ -126,6 +138,9 @@ def specs_of(run: PlannedRun, cast: Cast, *, host: str, port: int, folder: Path)
                 hears_qos=probing.qos,
             )
         )
+    if cast.filters:
+        filling = replace(workload, clients=_staying(workload), mqtt5=Mqtt5())
+        specs.append(replace(publishing, node=FILTERS, clients=cast.filters, workload=filling))
     return tuple(replace(spec, index=index) for index, spec in enumerate([*specs, *idle]))
 
 

@@ -48,7 +48,9 @@ def read_reach() -> Reach:
 
 def connections_of(workload: Workload) -> int:
     """Connections that stand at the same time."""
-    return workload.publishers + workload.subscribers + workload.clients.idle
+    table = workload.subscriptions
+    filling = table.clients if table.is_there else 0
+    return workload.publishers + workload.subscribers + workload.clients.idle + filling
 
 
 def shortfalls(workload: Workload, reach: Reach) -> list[str]:

@@ -29,6 +29,7 @@ from brokerlab.lab.machine import machine_facts, versions
 from brokerlab.lab.proof import prove_ready
 from brokerlab.lab.sampling import Sampler
 from brokerlab.lab.surroundings import Lookout, summarize
+from brokerlab.lab.table import table_reasons, table_refusals, table_section
 from brokerlab.lab.trials import LEAD_NS, Trials, search_reasons, search_section
 from brokerlab.lab.verdict import (
     COLLAPSED,
@@ -151,8 +152,11 @@ class _Walk:
         """Connects all clients and subscribes the subscribers, unless they are to come after the messages."""
         with self._phase("connect"):
             self._crew.connect(timeout_s=_ANSWER_S)
+            if self._clients.is_replay:
+                self._crew.fill(timeout_s=_ANSWER_S)
         if not self._clients.is_replay:
             with self._phase("subscribe"):
+                self._crew.fill(timeout_s=_ANSWER_S)
                 self._subscribe()
 
     def _subscribe(self) -> None:
@@ -320,6 +324,8 @@ class _Walk:
     def _judge(self, stopped: dict[str, Stopped], counted: list[str]) -> Verdict:
         meter = read_meter(stopped)
         self._manifest.add("meter", self._meter_section(meter, stopped))
+        if (table := table_section(stopped.values(), self._run.cell.workload.subscriptions)) is not None:
+            self._manifest.add("table", table)
         self._process.require_alive("the end of the run")
         order, limits = self._order, self._study.analysis.guards
         around = summarize(
@@ -329,10 +335,11 @@ class _Walk:
             backlogs_bytes=[each.backlog_bytes for each in stopped.values()],
         )
         self._manifest.add("surroundings", asdict(around))
-        guards = meter_reasons(meter, limits)
+        guards = meter_reasons(meter, limits) + table_reasons(stopped.values(), limits)
         guards += machine_reasons(around, limits, payload_bytes=largest_payload_bytes(self._run.cell.workload))
         searched = search_reasons(self._trials) if self._trials else []
-        return judge(collapse_reasons(stopped, self._granted.values()), searched + guards + counted)
+        collapsed = collapse_reasons(stopped, self._granted.values()) + table_refusals(stopped.values())
+        return judge(collapsed, searched + guards + counted)
 
     def _meter_section(self, meter: Meter, stopped: dict[str, Stopped]) -> dict[str, object]:
         schedule = self._run.cell.workload.schedule

@@ -47,9 +47,9 @@ class Meter:
 
 def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
     """Merges what the workers of a run said; lag is null when nothing was sent in the measure phase."""
-    p50_ms, p99_ms, max_ms = _lag_ms([(each.lag_buckets, each.lag_max_ns) for each in stopped.values()])
-    received = _lag_ms([(each.receive_lag_buckets, each.receive_lag_max_ns) for each in stopped.values()])
-    device = _lag_ms([(each.device_buckets, each.device_max_ns) for each in stopped.values()])
+    p50_ms, p99_ms, max_ms = lag_ms([(each.lag_buckets, each.lag_max_ns) for each in stopped.values()])
+    received = lag_ms([(each.receive_lag_buckets, each.receive_lag_max_ns) for each in stopped.values()])
+    device = lag_ms([(each.device_buckets, each.device_max_ns) for each in stopped.values()])
     return Meter(
         cpu_percent={node: 100 * each.cpu_ns / each.wall_ns for node, each in stopped.items() if each.wall_ns},
         lag_p50_ms=p50_ms,
@@ -83,11 +83,11 @@ def window_section(workers: Iterable[Stopped]) -> dict[str, object]:
 
 def connect_lag_section(workers: Iterable[Stopped]) -> dict[str, float | None]:
     """For the manifest: how late connections were begun that were due at a time; null where none was."""
-    p50_ms, p99_ms, max_ms = _lag_ms([(each.connect_lag_buckets, each.connect_lag_max_ns) for each in workers])
+    p50_ms, p99_ms, max_ms = lag_ms([(each.connect_lag_buckets, each.connect_lag_max_ns) for each in workers])
     return {"p50": p50_ms, "p99": p99_ms, "max": max_ms}
 
 
-def _lag_ms(workers: Sequence[tuple[Buckets, int]]) -> tuple[float | None, float | None, float | None]:
+def lag_ms(workers: Sequence[tuple[Buckets, int]]) -> tuple[float | None, float | None, float | None]:
     """Median, p99 and maximum of a lag of all workers together, each a histogram and its maximum."""
     merged = Counter[int]()
     for histogram, _ in workers:

@@ -15,6 +15,7 @@ from typing import Self, TypeVar
 
 from brokerlab.errors import RunError
 from brokerlab.load import worker
+from brokerlab.load.filters import AT_ONCE as FILTERS_AT_ONCE
 from brokerlab.load.opening import AT_ONCE
 from brokerlab.load.spec import (
     Connect,
@@ -107,11 +108,21 @@ class Crew:
             self._nodes(), Connected, within_s=self._patience_s(timeout_s), waiting_for="every client's CONNACK"
         )
 
+    def fill(self, *, timeout_s: float) -> None:
+        """Returns when the broker's table has its filters; `timeout_s` is how long one answer may take."""
+        specs = [spec for spec in self._specs if spec.node.startswith("filters")]
+        nodes, table = [spec.node for spec in specs], sum(spec.workload.subscriptions.table for spec in specs)
+        self._tell(nodes, Subscribe(timeout_s))
+        self._gather(
+            nodes, Subscribed, within_s=timeout_s * (2 + table // FILTERS_AT_ONCE), waiting_for="the broker's table"
+        )
+
     def subscribe(self, *, timeout_s: float) -> dict[int, Granted]:
         """What the broker granted, by subscriber; what devices were granted is in `devices`."""
-        self._tell(self._nodes(), Subscribe(timeout_s))
+        nodes = [node for node in self._nodes() if not node.startswith("filters")]
+        self._tell(nodes, Subscribe(timeout_s))
         answers = self._gather(
-            self._nodes(), Subscribed, within_s=self._patience_s(timeout_s), waiting_for="every subscriber's SUBACK"
+            nodes, Subscribed, within_s=self._patience_s(timeout_s), waiting_for="every subscriber's SUBACK"
         )
         self.devices = {granted.subscriber: granted for answer in answers.values() for granted in answer.devices}
         return {granted.subscriber: granted for answer in answers.values() for granted in answer.granted}

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from brokerlab.load.echoing import Echoing
+from brokerlab.load.filtering import Filtering
 from brokerlab.load.idling import Idling
 from brokerlab.load.looping import Looping
 from brokerlab.load.publishing import Publishing
@@ -17,6 +18,7 @@ _ROLES: dict[str, Callable[..., Role]] = {
     "probe": Looping,
     "devices": Echoing,
     "idle": Idling,
+    "filters": Filtering,
 }
 
 

@@ -6,7 +6,7 @@ The lab speaks to it in words, over a pipe:
     lab                      worker
                          <-  Ready                       it has started
     Connect              ->  Connected                   every client has its CONNACK
-    Subscribe            ->  Subscribed                  every subscriber has its SUBACK
+    Subscribe            ->  Subscribed                  every subscriber has its SUBACK; the broker's table is full
     Go(start, measure, end)                              absolute times; publishers keep to their schedule
                          <-  Sent, then Settled          publishers: all handed over; all acknowledged
     Drain(expected, ...) ->  Settled                     subscribers: all here and quiet, or out of time
@@ -196,6 +196,22 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
+class TableFacts:
+    """What became of the filters beside the load's own; by event: fill, subscribe, unsubscribe."""
+
+    filled: int  # filters granted before the run
+    fill_s: float  # from the first SUBSCRIBE to the last SUBACK
+    asked: dict[str, int]  # changes that were made
+    refused: dict[str, dict[int, int]]  # reason codes but 0 and how many filters each; from 128 on they are failures
+    standing: int  # filters that the broker has at the end, by its own word
+    unsent: int = 0  # changes that were due, but not handed to the kernel
+    unanswered: int = 0
+    unexpected: int = 0  # messages that came, though no filter matches the load
+    lag_buckets: tuple[tuple[int, int], ...] = ()  # histogram of sent - intended in the measure phase
+    lag_max_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Stopped:
     """What a worker says of itself at the end."""
 
@@ -221,6 +237,7 @@ class Stopped:
     heard: int = 0  # of a publishing worker whose clients also hear: messages received
     device_buckets: tuple[tuple[int, int], ...] = ()  # of devices: answered less received, measure phase
     device_max_ns: int = 0
+    table: TableFacts | None = None  # of the worker that fills the broker's table
     window: int | None = None  # of a saturating publisher: the size at the end
     window_steps: tuple[tuple[int, float], ...] = ()  # the sizes that were tried, and deliveries a second at each
     window_settled_ns: int | None = None  # after the first message; null if the size was fixed, or never settled

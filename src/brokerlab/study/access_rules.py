@@ -61,6 +61,8 @@ def _check_file(document: Document, written: object) -> None:
         needed += publishers  # a device for each
     if document.get(*WORKLOAD, "probe") is not None:
         needed += 1
+    if _most(document, "subscriptions", 0):
+        needed += _most(document, "filter_clients", Workload().subscriptions.clients)
     if not isinstance(written, str):
         return
     try:

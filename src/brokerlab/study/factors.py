@@ -7,7 +7,7 @@ so that `scenario.workload.payload` and the levels of `scenario.variables.payloa
 import re
 from dataclasses import replace
 
-from brokerlab.study import life, mqtt5, names, quantity, roles, topic_factors
+from brokerlab.study import life, mqtt5, names, quantity, roles, subscriptions, topic_factors
 from brokerlab.study.access import read_certificates, read_transport
 from brokerlab.study.factor import FactorKind, read_qos, read_whole
 from brokerlab.study.problems import RuleError, check_name
@@ -190,6 +190,7 @@ _KINDS = (
     *roles.KINDS,
     *topic_factors.KINDS,
     *mqtt5.KINDS,
+    *subscriptions.KINDS,
 )
 
 FACTORS = {kind.name: kind for kind in _KINDS}

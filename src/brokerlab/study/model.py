@@ -14,6 +14,7 @@ from brokerlab.study.life import LifePart
 from brokerlab.study.mqtt5 import Expiry, Mqtt5Part, Properties, PropertyBytes, ReceiveMaximum, Switch
 from brokerlab.study.part import Part
 from brokerlab.study.payload import PayloadPart, as_mapping
+from brokerlab.study.subscriptions import Churn, Kind, SubscriptionsPart, Table, TableClients
 from brokerlab.study.topics_part import Count, Depth, Length, Retain, TopicsPart
 
 _WORKLOAD = v.Workload()
@@ -138,6 +139,7 @@ class WorkloadPart(Part):
     echo: roles.EchoPart = roles.EchoPart()
     probe: roles.ProbePart | None = None
     mqtt5: Mqtt5Part = Mqtt5Part()
+    subscriptions: SubscriptionsPart = SubscriptionsPart()
 
     def value(self) -> v.Workload:
         return v.Workload(
@@ -158,6 +160,7 @@ class WorkloadPart(Part):
             echo=self.echo.value(),
             probe=None if self.probe is None else self.probe.value(),
             mqtt5=self.mqtt5.value(),
+            subscriptions=self.subscriptions.value(),
         )
 
 
@@ -202,6 +205,10 @@ class VariablesPart(Part):
     subscription_identifiers: list[Switch] = Field(default=[], min_length=1)
     response_topic: list[Switch] = Field(default=[], min_length=1)
     session_expiry: list[Expiry] = Field(default=[], min_length=1)
+    subscriptions: list[Table] = Field(default=[], min_length=1)
+    filter_kind: list[Kind] = Field(default=[], min_length=1)
+    churn: list[Churn] = Field(default=[], min_length=1)
+    filter_clients: list[TableClients] = Field(default=[], min_length=1)
 
     def levels(self, factor: str) -> tuple[v.Level, ...]:
         return tuple(getattr(self, factor))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
 from brokerlab.study.secret import Secret
+from brokerlab.study.table import FilterTable
 
 Level = str | int | float
 
@@ -310,6 +311,7 @@ class Workload:
     echo: Echo = Echo()
     probe: Probe | None = None
     mqtt5: Mqtt5 = Mqtt5()
+    subscriptions: FilterTable = field(default_factory=FilterTable)  # beside those of the subscribers
 
 
 @dataclass(frozen=True, slots=True)
