@@ -151,7 +151,7 @@ class Filtering:
             fill_s=(self._filled_ns - self._fill_began_ns) / 1e9,
             asked=dict(self._asked),
             refused=refused,
-            standing=granted[FILL] + granted[SUBSCRIBE] - granted[UNSUBSCRIBE],
+            standing=granted[FILL] + granted[SUBSCRIBE] - self._codes[UNSUBSCRIBE][0],
             unsent=self._unsent,
             unanswered=self._unanswered,
             unexpected=self._unexpected,
