@@ -146,7 +146,13 @@ def test_an_interrupted_probe_leaves_nothing(tmp_path):
         pytest.skip("mosquitto is not installed")
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     with subprocess.Popen(
-        command("mosquitto"), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command("mosquitto"),
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell's background job, as a test run may be, ignores SIGINT and its children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - safe between fork and exec
     ) as program:
         assert program.stderr.readline().startswith("probe: ")
         children = psutil.Process(program.pid).children(recursive=True)
