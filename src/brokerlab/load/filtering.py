@@ -68,6 +68,7 @@ class Filtering:
         self._fill_began_ns = self._filled_ns = 0
         self._order = Go(0, 0, 0)
         self._next = 0  # change of the schedule
+        self._made = 0  # changes of all schedules: the next one begins with the turn at which the last one ended
         self._lag = Lag()
         self._cpu_ns = self._wall_ns = 0
         self._is_over = True
@@ -180,13 +181,14 @@ class Filtering:
         if self._is_over:
             return None
         while (due_ns := self._due_ns()) is not None and due_ns <= now:
-            holder = self._holders[self._next // 2 % len(self._holders)]
+            holder = self._holders[self._made // 2 % len(self._holders)]
             if not holder.has_room:
                 return None  # until an answer frees a packet identifier
-            is_new = self._next % 2 == 0
+            is_new = self._made % 2 == 0
             self._asked[SUBSCRIBE if is_new else UNSUBSCRIBE] += 1
             (holder.subscribe if is_new else holder.unsubscribe)(due_ns)
             self._next += 1
+            self._made += 1
             self._push(holder.stream.fileno(), holder)
         if due_ns is None and now >= self._order.end_ns:
             self._end()
