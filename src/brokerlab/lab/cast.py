@@ -7,16 +7,17 @@ probe     probe/0 <--> broker               beside any of them
 table     filters/0 --> broker              likewise: subscriptions that match nothing of the load
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from brokerlab.lab.clients import SUBSCRIBERS, Clients, worker_specs
 from brokerlab.load.spec import Client, Granted, WorkerSpec
+from brokerlab.load.starting import QOS as COMMAND_QOS
 from brokerlab.load.topics import PROBE_PREFIX, own_filter
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.topics import expand, topic_matches
-from brokerlab.study.values import ClientLife, Mqtt5, Payload, Probe, Roles, Schedule, Topics, Workload
+from brokerlab.study.values import ClientLife, Mqtt5, Payload, Probe, Roles, Schedule, Start, Topics, Workload
 
 PUBLISHERS, DEVICES, LOOPS, PROBE, FILTERS = "publishers/0", "devices/0", "loops/0", "probe/0", "filters/0"
 PROBE_BYTES = 16  # the payload of a probe: its identity, which holds the time
@@ -109,7 +110,9 @@ def specs_of(run: PlannedRun, cast: Cast, *, host: str, port: int, folder: Path)
         loops = tuple(replace(each, hears=each.topic) for each in cast.clients.publishers)
         specs = [replace(publishing, node=LOOPS, clients=loops, hears_qos=workload.qos)]
     if cast.devices:
-        answering = replace(workload, qos=workload.echo.qos, schedule=Schedule(), clients=_staying(workload))
+        answering = replace(
+            workload, qos=workload.echo.qos, schedule=Schedule(), clients=_staying(workload), start=Start.CLOCK
+        )
         # Who hears the answers knows publishers by the topics of these, where payloads are too short to tell.
         hearing = replace(
             workload, qos=workload.echo.qos, topics=replace(workload.topics, publish=workload.topics.reply)
@@ -160,6 +163,7 @@ def _probing(workload: Workload, probe: Probe) -> Workload:
         probe=None,
         clients=_staying(workload),
         mqtt5=Mqtt5(),
+        start=Start.CLOCK,
     )
 
 
@@ -177,11 +181,15 @@ class Besides:
     qos: tuple[int, ...]
 
 
-def besides(workload: Workload, *, probes: int, answers: int, answered_bytes: int) -> Besides:
-    qos = ([int(workload.probe.qos)] if workload.probe else []) + (
-        [int(workload.echo.qos)] if workload.role is Roles.ECHO else []
-    )
-    return Besides(probes + answers, probes * PROBE_BYTES + answered_bytes, tuple(sorted(set(qos))))
+def besides(
+    workload: Workload, *, probes: int, answers: int, answered_bytes: int, commands: Sequence[bytes] = ()
+) -> Besides:  # fmt: skip
+    """Of probes, devices' answers and the messages that started the publishers."""
+    qos = {int(workload.probe.qos)} if workload.probe else set()
+    qos |= {int(workload.echo.qos)} if workload.role is Roles.ECHO else set()
+    qos |= {COMMAND_QOS} if commands else set()
+    payload_bytes = probes * PROBE_BYTES + answered_bytes + sum(map(len, commands))
+    return Besides(probes + answers + len(commands), payload_bytes, tuple(sorted(qos)))
 
 
 def cast_section(cast: Cast, granted: Mapping[int, Granted], devices: Mapping[int, Granted]) -> dict[str, object]:

@@ -28,6 +28,7 @@ from brokerlab.lab.guards import machine_reasons, meter_reasons
 from brokerlab.lab.machine import machine_facts, versions
 from brokerlab.lab.proof import prove_ready
 from brokerlab.lab.sampling import Sampler
+from brokerlab.lab.starting import Started, start_by_message
 from brokerlab.lab.surroundings import Lookout, summarize
 from brokerlab.lab.table import table_reasons, table_refusals, table_section
 from brokerlab.lab.trials import LEAD_NS, Trials, search_reasons, search_section
@@ -51,7 +52,7 @@ from brokerlab.record.manifest import Manifest
 from brokerlab.study.identity import identity_section, largest_payload_bytes
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.replay import measure_s
-from brokerlab.study.values import ABRUPT, Arrivals, Study
+from brokerlab.study.values import ABRUPT, Arrivals, Start, Study
 
 HOST = "127.0.0.1"
 _ANSWER_S = 10.0  # the longest that a broker may take over one CONNACK or SUBACK
@@ -111,6 +112,7 @@ class _Walk:
         self._trials: Trials | None = None
         self._cast = cast_of(run.cell.workload, self._clients, seed=run.seed)
         self._granted: dict[int, Granted] = {}
+        self._started: Started | None = None  # by control messages
 
     def go(self) -> Verdict:
         try:
@@ -126,7 +128,7 @@ class _Walk:
             open_access(self._run.cell.workload, self._clients, host=HOST, beside=self._cast.beside)
         )
         self._manifest.add("access", access.facts)
-        self._process = self._start_broker(stack, access)
+        self._process, self._login = self._start_broker(stack, access), access.login
         node = self._process.node
         counters = self._counters()
         watch = stack.enter_context(
@@ -169,16 +171,29 @@ class _Walk:
         if self._run.cell.workload.schedule.arrivals is Arrivals.SEARCH:
             return self._search()
         times = self._study.deploy.phases
-        start_ns = time.monotonic_ns() + LEAD_NS
+        is_remote = self._run.cell.workload.start is Start.CONTROL
+        start_ns = time.monotonic_ns() + (0 if is_remote else LEAD_NS)
         measure_ns = start_ns + int(times.warmup_s * 1e9)
         end_ns = measure_ns + int(measure_s(self._run.cell.workload, times) * 1e9)
         self._order = Go(start_ns, measure_ns, end_ns)
-        self._crew.go(self._order)
-        self._wait_until(start_ns)
-        self._sampler.mark(start_ns)
-        self._timed_phase("warmup", start_ns, measure_ns)
-        self._timed_phase("measure", measure_ns, self._order.end_ns)
+        if is_remote:
+            self._start_remotely()
+        else:
+            self._crew.go(self._order)
+        order = self._order
+        self._wait_until(order.start_ns)
+        self._sampler.mark(order.start_ns)
+        self._timed_phase("warmup", order.start_ns, order.measure_ns)
+        self._timed_phase("measure", order.measure_ns, order.end_ns)
         return self._drain()
+
+    def _start_remotely(self) -> None:
+        """Has the publishers begin by message; the times of the run are theirs from then on."""
+        node = self._process.node
+        self._started = start_by_message(
+            self._crew, self._order, self._run.cell.workload, host=node.host, port=node.port, login=self._login
+        )
+        self._order = self._started.order
 
     def _drain(self) -> dict[int, int] | None:
         drain_s = self._study.deploy.phases.drain_s
@@ -296,7 +311,8 @@ class _Walk:
             return []
         workload, probes = self._run.cell.workload, self._cast.probes(publications)
         answers, answered_bytes = self._crew.answered()
-        others = besides(workload, probes=probes, answers=answers, answered_bytes=answered_bytes)
+        commands = self._started.messages if self._started else ()
+        others = besides(workload, probes=probes, answers=answers, answered_bytes=answered_bytes, commands=commands)
         self._manifest.add("besides", asdict(others))
         if workload.clients.behaviour in ABRUPT:
             return []  # a message may be lost on its way to the broker, or be sent again
@@ -326,6 +342,8 @@ class _Walk:
         self._manifest.add("meter", self._meter_section(meter, stopped))
         if (table := table_section(stopped.values(), self._run.cell.workload.subscriptions)) is not None:
             self._manifest.add("table", table)
+        if self._started:
+            self._manifest.add("start_ms", self._started.section(stopped.values()))
         self._process.require_alive("the end of the run")
         order, limits = self._order, self._study.analysis.guards
         around = summarize(

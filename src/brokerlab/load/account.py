@@ -28,6 +28,9 @@ class Account:
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
         self._is_over = False
 
+    def retime(self, order: Go) -> None:
+        self._order = order
+
     def end(self, now: int) -> None:
         """All is handed over: what the worker does from now on is not counted as work."""
         self._cpu_ns += time.process_time_ns()

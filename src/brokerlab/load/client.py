@@ -129,6 +129,14 @@ class Client:
                 return None
         return self._messages.popleft()
 
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something is here already that the socket's readiness will not tell of."""
+        return bool(self._messages) or self._stream.has_more
+
     def disconnect(self) -> None:
         """Says goodbye, so that the broker does not take the end for an accident, and closes."""
         with contextlib.suppress(RunError):  # the broker may have closed first, which is as good

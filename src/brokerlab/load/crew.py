@@ -18,6 +18,7 @@ from brokerlab.load import worker
 from brokerlab.load.filters import AT_ONCE as FILTERS_AT_ONCE
 from brokerlab.load.opening import AT_ONCE
 from brokerlab.load.spec import (
+    Began,
     Connect,
     Connected,
     Drain,
@@ -27,6 +28,7 @@ from brokerlab.load.spec import (
     Halt,
     Progress,
     Ready,
+    Retime,
     Sent,
     Settled,
     Stock,
@@ -38,8 +40,8 @@ from brokerlab.load.spec import (
     WorkerSpec,
 )
 
-Order = Connect | Subscribe | Go | Drain | Halt | TakeStock | Stop
-_Answer = TypeVar("_Answer", Ready, Connected, Subscribed, Sent, Settled, Stock, Stopped)
+Order = Connect | Subscribe | Go | Retime | Drain | Halt | TakeStock | Stop
+_Answer = TypeVar("_Answer", Ready, Connected, Subscribed, Began, Sent, Settled, Stock, Stopped)
 
 _context = multiprocessing.get_context("forkserver")
 # The main module goes first: a worker whose server has it need not import it again.
@@ -47,7 +49,7 @@ _context.set_forkserver_preload(["__main__", "brokerlab.load.worker"])
 
 _START_S = 120.0
 _STOP_S = 30.0
-_RAMP_LEAD_NS = 20_000_000  # between the order to connect and the first connection of a ramp
+_LEAD_NS = 20_000_000  # between an order and what begins with it: the first connection of a ramp, a probe
 _STOCK_S = 30.0
 
 
@@ -103,7 +105,7 @@ class Crew:
     def connect(self, *, timeout_s: float) -> None:
         """Returns when every client is connected; `timeout_s` is how long one may take."""
         self._gather(self._nodes(), Ready, within_s=_START_S, waiting_for="the workers to start")
-        self._tell(self._nodes(), Connect(timeout_s, time.monotonic_ns() + _RAMP_LEAD_NS))
+        self._tell(self._nodes(), Connect(timeout_s, time.monotonic_ns() + _LEAD_NS))
         self._gather(
             self._nodes(), Connected, within_s=self._patience_s(timeout_s), waiting_for="every client's CONNACK"
         )
@@ -140,7 +142,19 @@ class Crew:
         self._number = order.number
         for node, said in self._heard.items():
             self._heard[node] = [each for each in said if not isinstance(each, Sent | Settled | Stock)]
-        self._tell(self._nodes(), order)
+        self._tell([spec.node for spec in self._specs if not self._comes_later(spec)], order)
+
+    def began(self, *, within_s: float) -> int:
+        """When the publishers that wait for a control message began; it is the same message for all of them."""
+        waiting = [spec.node for spec in self._specs if spec.awaits_start]
+        answers = self._gather(waiting, Began, within_s=within_s, waiting_for="the start message to arrive")
+        return min(answer.start_ns for answer in answers.values())
+
+    def retime(self, order: Go) -> None:
+        """Tells all others the times that the publishers keep; a probe begins only now."""
+        later = replace(order, start_ns=time.monotonic_ns() + _LEAD_NS)
+        for spec in self._specs:
+            self._tell([spec.node], later if self._comes_later(spec) else Retime(order))
 
     def halt(self) -> None:
         """Publishers give up what is due and not yet built."""
@@ -201,6 +215,10 @@ class Crew:
     def _heard_place(self, index: int) -> int:
         """Where a worker that publishes and hears counts what it hears."""
         return 2 * len(self._specs) + 1 + index
+
+    def _comes_later(self, spec: WorkerSpec) -> bool:
+        """A probe keeps to the clock, which says nothing until the publishers have begun."""
+        return spec.node.startswith("probe") and any(each.awaits_start for each in self._specs)
 
     def _tell(self, nodes: Sequence[str], order: Order) -> None:
         for node in nodes:

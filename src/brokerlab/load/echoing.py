@@ -159,6 +159,9 @@ class Echoing:
         self._publishing.go(order)
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
 
+    def retime(self, order: Go) -> None:
+        self._publishing.retime(order)
+
     def drain(self, _order: Drain) -> None:
         self._cpu_ns += time.process_time_ns()
         self._wall_ns += now_ns()

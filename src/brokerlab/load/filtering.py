@@ -113,6 +113,9 @@ class Filtering:
         self._order, self._next, self._lag, self._is_over = order, 0, Lag(), False
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
 
+    def retime(self, _order: Go) -> None:
+        """Is ordered to go when the publishers have begun, with the true times."""
+
     def drain(self, _order: Drain) -> None:
         """Nothing is expected."""
 

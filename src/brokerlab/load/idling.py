@@ -80,6 +80,9 @@ class Idling:
     def go(self, _order: Go) -> None:
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
 
+    def retime(self, _order: Go) -> None:
+        """Goes by no times."""
+
     def drain(self, _order: Drain) -> None:
         """Nothing is expected."""
 

@@ -64,6 +64,9 @@ class Looping:
     def go(self, order: Go) -> None:
         self._publishing.go(order)
 
+    def retime(self, order: Go) -> None:
+        self._publishing.retime(order)
+
     def drain(self, order: Drain) -> None:
         self._drain = order
 

@@ -136,7 +136,9 @@ class Publishing:
         self._account = Account(order)
         spec, schedule = self._spec, self._spec.workload.schedule
         if order.rate_per_s is not None:
-            schedule = replace(schedule, arrivals=Arrivals.CONSTANT, rate_per_s=order.rate_per_s)
+            is_search = schedule.arrivals is Arrivals.SEARCH
+            arrivals = Arrivals.CONSTANT if is_search else schedule.arrivals
+            schedule = replace(schedule, arrivals=arrivals, rate_per_s=order.rate_per_s)
         self._lives.begin(order, spec.clients)
         if self._openings is not None:
             self._openings.go()
@@ -148,6 +150,11 @@ class Publishing:
                 self._bring_back(publisher)
         for fd in self._open:
             self._enter(fd)
+
+    def retime(self, order: Go) -> None:
+        """Only of those that keep no schedule."""
+        self._order = order
+        self._account.retime(order)
 
     def drain(self, _order: Drain) -> None:
         """Nothing to be told: after the last message a publisher waits for every acknowledgement."""

@@ -7,6 +7,7 @@ from typing import Protocol
 from brokerlab.load.pings import Pings
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
+    Began,
     Client,
     Connect,
     Connected,
@@ -21,7 +22,7 @@ from brokerlab.load.spec import (
 )
 from brokerlab.load.stream import Stream
 
-Report = Connected | Subscribed | Sent | Settled
+Report = Connected | Subscribed | Began | Sent | Settled
 Say = Callable[[Report], None]
 
 
@@ -42,6 +43,10 @@ class Role(Protocol):
         ...
 
     def go(self, order: Go, /) -> None: ...
+
+    def retime(self, order: Go, /) -> None:
+        """Learns the true times of what it goes by; nothing was due before them."""
+        ...
 
     def drain(self, order: Drain, /) -> None: ...
 

@@ -1,6 +1,7 @@
 """Which role a worker plays, by the name of its node."""
 
 from collections.abc import Callable
+from functools import partial
 
 from brokerlab.load.echoing import Echoing
 from brokerlab.load.filtering import Filtering
@@ -9,6 +10,7 @@ from brokerlab.load.looping import Looping
 from brokerlab.load.publishing import Publishing
 from brokerlab.load.role import Role
 from brokerlab.load.spec import WorkerSpec
+from brokerlab.load.starting import Starting
 from brokerlab.load.subscribing import Subscribing
 
 _ROLES: dict[str, Callable[..., Role]] = {
@@ -23,4 +25,5 @@ _ROLES: dict[str, Callable[..., Role]] = {
 
 
 def role_of(spec: WorkerSpec) -> Callable[..., Role]:
-    return _ROLES[spec.node.partition("/")[0]]
+    role = _ROLES[spec.node.partition("/")[0]]
+    return partial(Starting, role) if spec.awaits_start else role

@@ -9,6 +9,8 @@ The lab speaks to it in words, over a pipe:
     Subscribe            ->  Subscribed                  every subscriber has its SUBACK; the broker's table is full
     Go(start, measure, end)                              absolute times; publishers keep to their schedule
                          <-  Sent, then Settled          publishers: all handed over; all acknowledged
+                         <-  Began(start)                publishers that a control message started (starting.py)
+    Retime(order)                                        the others then learn the true times of their Go
     Drain(expected, ...) ->  Settled                     subscribers: all here and quiet, or out of time
     Halt                                                 publishers give up what is due and not built, then say Sent
     TakeStock            ->  Stock                       what was seen since the last Go
@@ -21,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from brokerlab.record.directory import RunDirectory
-from brokerlab.study.values import Transport, Workload
+from brokerlab.study.values import Start, Transport, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,11 @@ class WorkerSpec:
     def publishes(self) -> bool:
         """Whether the run goes on until this worker has sent everything."""
         return self.node.startswith(("publishers", "loops", "probe"))
+
+    @property
+    def awaits_start(self) -> bool:
+        """Whether its schedule begins with a control message instead of at the time of Go."""
+        return self.workload.start is Start.CONTROL and self.node.startswith(("publishers", "loops"))
 
     @property
     def hears(self) -> bool:
@@ -135,7 +142,17 @@ class Go:
     measure_ns: int
     end_ns: int
     number: int = 0  # of the order; Sent and Settled carry it, so that a late word is not taken for another's
-    rate_per_s: float | None = None  # of each publisher, in a search; None: the workload's schedule
+    rate_per_s: float | None = None  # of each publisher, in a search or told by message; None: the workload's own
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    start_ns: int  # when the start message was here
+
+
+@dataclass(frozen=True, slots=True)
+class Retime:
+    order: Go
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +251,7 @@ class Stopped:
     receive_lag_buckets: tuple[tuple[int, int], ...] = ()  # subscribers: read less arrived, per read, measure phase
     receive_lag_max_ns: int = 0
     wire_bytes: int = 0  # of publishers: of all their PUBLISH packets, from the first byte to the last
+    first_ns: int = 0  # of publishers that a control message started: when the first message was handed over
     heard: int = 0  # of a publishing worker whose clients also hear: messages received
     device_buckets: tuple[tuple[int, int], ...] = ()  # of devices: answered less received, measure phase
     device_max_ns: int = 0

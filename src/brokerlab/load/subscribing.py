@@ -168,6 +168,10 @@ class Subscribing:
             self._openings.go()
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
 
+    def retime(self, order: Go) -> None:
+        self._order = order
+        self._lives.begin(order, self._spec.clients)
+
     def drain(self, order: Drain) -> None:
         self._cpu_ns += time.process_time_ns()
         self._wall_ns += now_ns()

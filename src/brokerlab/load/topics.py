@@ -7,9 +7,8 @@ from brokerlab.study.values import Workload
 # The readiness proof publishes below this level; nothing of a load does.
 PROOF_PREFIX = "brokerlab-proof/"
 
-# The latency probe publishes below this one, and commands to publishers below the other.
+# The latency probe publishes below this one.
 PROBE_PREFIX = "brokerlab-probe/"
-CONTROL_PREFIX = "brokerlab-control/"
 
 
 SHARE = "$share/"

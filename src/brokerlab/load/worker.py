@@ -31,6 +31,7 @@ from brokerlab.load.spec import (
     Halt,
     Progress,
     Ready,
+    Retime,
     Stop,
     Stopped,
     Subscribe,
@@ -122,6 +123,8 @@ def _obey(role: Role, pipe: Connection) -> bool:
             role.subscribe(order)
         case Go() as order:
             role.go(order)
+        case Retime(order):
+            role.retime(order)
         case Drain() as order:
             role.drain(order)
         case Halt():

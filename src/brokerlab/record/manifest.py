@@ -16,10 +16,11 @@ Sections, in the order in which they are written:
     clients     publishers [{publisher, topic}], subscribers [{subscriber, filter, granted_qos}];
                 in the role echo also publishers' reply and devices [{device, filter, topic, granted_qos}];
                 probe {publisher, topic, granted_qos}, where there is one
-    besides     what we published that is no load (probes, devices' answers): publications, payload_bytes, qos
+    besides     what we published that is no load (probes, answers, control messages): publications, payload_bytes, qos
     phases      [{name, start_ns, end_ns}]; trials of a search have their rate_per_s too
     search      of a search: its trials with what was seen and decided, and the rate that was found with its interval
     meter       what the generator says of itself: workers, schedule and receive lag, window, cores
+    start_ms    of a start by control messages: command_to_arrival, command_to_first_message
     surroundings  what the machine did: swap, CPU steal, clock step, socket backlog
     verdict     {"value": valid | invalid | collapsed, "reasons": [...]}; always last
 

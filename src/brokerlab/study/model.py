@@ -34,6 +34,7 @@ QosLevel = Annotated[int, PlainValidator(factors.read_qos)]
 TransportName = Annotated[v.Transport, PlainValidator(access.read_transport)]
 CertificatesChoice = Annotated[v.Certificates, PlainValidator(access.read_certificates)]
 Role = Annotated[str, PlainValidator(roles.read_role)]
+StartKind = Annotated[str, PlainValidator(roles.read_start)]
 Broker = Annotated[str, PlainValidator(factors.read_broker)]
 Name = Annotated[str, PlainValidator(factors.read_name)]
 Text = Annotated[str, PlainValidator(readers.read_text)]
@@ -140,6 +141,7 @@ class WorkloadPart(Part):
     probe: roles.ProbePart | None = None
     mqtt5: Mqtt5Part = Mqtt5Part()
     subscriptions: SubscriptionsPart = SubscriptionsPart()
+    start: StartKind = _WORKLOAD.start.value
 
     def value(self) -> v.Workload:
         return v.Workload(
@@ -161,6 +163,7 @@ class WorkloadPart(Part):
             probe=None if self.probe is None else self.probe.value(),
             mqtt5=self.mqtt5.value(),
             subscriptions=self.subscriptions.value(),
+            start=v.Start(self.start),
         )
 
 
@@ -193,6 +196,7 @@ class VariablesPart(Part):
     p99: list[LimitMs] = Field(default=[], min_length=1)
     role: list[Role] = Field(default=[], min_length=1)
     echo_qos: list[QosLevel] = Field(default=[], min_length=1)
+    start: list[StartKind] = Field(default=[], min_length=1)
     topics: list[Count] = Field(default=[], min_length=1)
     depth: list[Depth] = Field(default=[], min_length=1)
     length: list[Length] = Field(default=[], min_length=1)

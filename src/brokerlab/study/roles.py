@@ -1,4 +1,4 @@
-"""The roles that clients play in a workload, beside publishing for others: the keys role, echo and probe."""
+"""The roles that clients play in a workload, beside publishing for others: the keys role, echo, probe and start."""
 
 from dataclasses import replace
 from typing import Annotated, Any
@@ -16,6 +16,10 @@ _LONGEST_PROBE_S = 3600.0
 
 def read_role(written: object) -> str:
     return check_name("role", written, known=[role.value for role in v.Roles])
+
+
+def read_start(written: object) -> str:
+    return check_name("way to start", written, known=[start.value for start in v.Start])
 
 
 def read_every_s(written: object) -> float:
@@ -47,6 +51,8 @@ def written(workload: v.Workload) -> dict[str, Any]:
         content["echo"] = {"qos": int(workload.echo.qos)}
     if workload.probe is not None:
         content["probe"] = {"every": quantity.seconds_text(workload.probe.every_s), "qos": int(workload.probe.qos)}
+    if workload.start is not v.Start.CLOCK:
+        content["start"] = workload.start.value
     return content
 
 
@@ -58,5 +64,8 @@ KINDS = (
         read_qos,
         int,
         lambda workload, level: replace(workload, echo=replace(workload.echo, qos=v.Qos(int(level)))),
+    ),
+    FactorKind(
+        "start", ("start",), read_start, str, lambda workload, level: replace(workload, start=v.Start(str(level)))
     ),
 )

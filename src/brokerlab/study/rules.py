@@ -21,6 +21,7 @@ from brokerlab.study.payload_rules import check_payload
 from brokerlab.study.problems import RuleError, check_name
 from brokerlab.study.readers import read_arrivals, read_needed_phase_s, read_store_s
 from brokerlab.study.role_rules import check_roles
+from brokerlab.study.start_rules import check_start
 from brokerlab.study.subscriptions_rules import check_subscriptions
 from brokerlab.study.topics_rules import check_topics
 from brokerlab.study.values import Arrivals, Phases, Qos, Schedule, Workload
@@ -47,6 +48,7 @@ def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> No
     _check_search(document)
     check_roles(document)
     check_subscriptions(document)
+    check_start(document)
     _check_settings_have_effect(document)
 
 

@@ -16,6 +16,7 @@ from itertools import product
 from brokerlab.study.problems import RuleError, refuse_unknown
 from brokerlab.study.values import Topics
 
+CONTROL_TOPIC = "brokerlab-control/start"  # has the messages of `start: control`
 LONGEST_BYTES = 65_535  # MQTT 3.1.1 section 4.7.3: topics are UTF-8 strings with a length of two bytes
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")

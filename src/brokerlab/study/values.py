@@ -126,6 +126,13 @@ class Roles(StrEnum):
     LOOP = "loop"  # a client receives its own messages, over one connection
 
 
+class Start(StrEnum):
+    """What tells publishers to begin."""
+
+    CLOCK = "clock"  # a time that the lab sets beforehand
+    CONTROL = "control"  # messages over the broker, as to a device that is far away
+
+
 class SubscribeAt(StrEnum):
     """When subscribers subscribe."""
 
@@ -312,6 +319,7 @@ class Workload:
     probe: Probe | None = None
     mqtt5: Mqtt5 = Mqtt5()
     subscriptions: FilterTable = field(default_factory=FilterTable)  # beside those of the subscribers
+    start: Start = Start.CLOCK
 
 
 @dataclass(frozen=True, slots=True)
