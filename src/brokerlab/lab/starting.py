@@ -31,9 +31,7 @@ class Started:
         }
 
 
-def start_by_message(
-    crew: Crew, held: Go, workload: Workload, *, host: str, port: int, login: Login | None, within_s: float = ARRIVAL_S
-) -> Started:
+def start_by_message(crew: Crew, held: Go, workload: Workload, *, host: str, port: int, login: Login | None) -> Started:
     """Has everybody ready, sends the two messages and tells all who hear when the publishers began.
 
     The times of the order must not be later than the true ones: what arrives is counted from the order on.
@@ -46,7 +44,7 @@ def start_by_message(
         commander.publish(CONTROL_TOPIC, settings, qos=QOS)
         commanded_ns = time.monotonic_ns()
         commander.publish(CONTROL_TOPIC, START, qos=QOS)
-        start_ns = crew.began(within_s=within_s)
+        start_ns = crew.began(within_s=ARRIVAL_S)
         shift_ns = start_ns - held.start_ns
         order = Go(start_ns, held.measure_ns + shift_ns, held.end_ns + shift_ns, held.number)
         crew.retime(order)

@@ -4,7 +4,8 @@ import pytest
 
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.file import read_study
-from brokerlab.study.values import Echo, Factor, Mqtt5, Probe, Qos, Roles
+from brokerlab.study.plan import make_plan
+from brokerlab.study.values import Echo, Factor, Mqtt5, Probe, Qos, Roles, Start
 from brokerlab.study.written import study_yaml
 
 
@@ -18,6 +19,7 @@ def with_keys(text, keys, *, variables=""):
     [
         (["role: loop"], {"role": Roles.LOOP}),
         (["role: echo", "echo: {qos: 2}"], {"role": Roles.ECHO, "echo": Echo(Qos(2))}),
+        (["start: control"], {"start": Start.CONTROL}),
         (["probe: {}"], {"probe": Probe(2.0, Qos(1))}),
         (["probe: {every: 500 ms, qos: 0}"], {"probe": Probe(0.5, Qos(0))}),
         (
@@ -38,6 +40,34 @@ def test_role_and_the_qos_of_answers_are_factors(read, small):
 
     assert study.scenario.variables[-2:] == (Factor("role", ("one-way", "echo")), Factor("echo_qos", (0, 2)))
     assert read(study_yaml(study)) == study
+
+
+def test_the_start_is_a_factor(read, small):
+    study = read(with_keys(small, ["protocol: 3.1.1"], variables="    start: [clock, control]\n"))
+
+    assert study.scenario.variables[-1] == Factor("start", ("clock", "control"))
+    assert [cell.workload.start for cell in make_plan(study, missing={}).cells][:2] == [Start.CLOCK, Start.CONTROL]
+    assert read(study_yaml(study)) == study
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (["start: contrl"], 'start: "contrl": unknown way to start; did you mean "control"?'),
+        (
+            ["start: control", "schedule: {arrivals: saturate}"],
+            'start: "control": saturate arrivals start by the clock',
+        ),
+        (["start: control", "schedule: {arrivals: search}"], 'start: "control": search arrivals start by the clock'),
+        (["start: control", "topics: {subscribe: '#'}"], 'subscribe: "#": "brokerlab-control/start" has the control'),
+        (
+            ["start: control", "topics: {publish: brokerlab-control/start}"],
+            "has the control messages of start: control",
+        ),
+    ],
+)
+def test_a_start_that_cannot_be_is_refused(problems, small, keys, said):
+    assert any(said in str(problem) for problem in problems(with_keys(small, keys)))
 
 
 @pytest.mark.parametrize(
