@@ -108,6 +108,14 @@ def test_a_loop_hears_what_the_broker_lets_through(results):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(("role", "asked"), [("echo", 0), ("loop", 2)])
+def test_a_broker_that_grants_what_is_asked_is_not_accused(results, role, asked):
+    """Answers are asked for with echo.qos, which is 0, and not with the QoS of the messages."""
+    found = row(results, "delivery", cell=f"broker-mosquitto.role-{role}.qos-2")
+
+    assert (found["qos_asked"], found["qos_granted"]) == (asked, asked)
+
+
 @pytest.mark.parametrize("role", ["echo", "loop"])
 def test_nothing_is_lost_on_a_real_broker(results, role):
     cell = f"broker-mosquitto.role-{role}.qos-2"

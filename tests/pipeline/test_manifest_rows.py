@@ -29,6 +29,16 @@ def test_what_a_manifest_says(study):
     assert (row["schedule_lag_p99_ms"], row["generator_cpu_percent"]) == (0.4, 20.0)
 
 
+def test_who_hears_devices_asks_for_the_qos_of_their_answers(study):
+    def change(manifest):
+        manifest["workload"] |= {"role": "echo", "echo": {"qos": 0}}
+
+    run = RunBuilder(qos=2).write(study)
+    assert read_facts(run).row["qos_asked"] == 2
+    row = read_facts(rewrite(run, change)).row
+    assert (row["qos"], row["qos_asked"]) == (2, 0)
+
+
 def test_a_saturating_load_has_a_window_and_no_rate(study):
     run = rewrite(RunBuilder().write(study), lambda m: m["workload"]["schedule"].update(arrivals="saturate"))
     row = read_facts(run).row

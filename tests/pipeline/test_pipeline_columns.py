@@ -23,7 +23,7 @@ def differences(spark, schema, rows, column):
 
 
 LEDGER = (
-    "qos_asked int, qos_granted int, acknowledged_lost long, never_acknowledged long, duplicated long, "
+    "qos int, qos_asked int, qos_granted int, acknowledged_lost long, never_acknowledged long, duplicated long, "
     "unexpected long, stale long, is_cut_off boolean, expected string"
 )
 
@@ -50,22 +50,25 @@ def test_contract_verdict(spark):
         (0, 0, None, None, 1, 0, 0, True, "unknown"),  # pages are missing
     ]
 
-    assert differences(spark, LEDGER, rows, contract_verdict()) == []
+    published_as_asked = [(row[0], *row) for row in rows]
+    assert differences(spark, LEDGER, published_as_asked, contract_verdict()) == []
 
 
-def test_contract_is_that_of_the_lower_qos(spark):
+def test_contract_is_that_of_the_lowest_qos(spark):
     rows = [
-        (0, 0, "at most once"),
-        (1, 1, "at least once"),
-        (2, 2, "exactly once"),
-        (2, 1, "at least once"),
-        (1, 2, "at least once"),
-        (2, 128, "exactly once"),
-        (1, None, "at least once"),
-        (None, None, None),
+        (0, 0, 0, "at most once"),
+        (1, 1, 1, "at least once"),
+        (2, 2, 2, "exactly once"),
+        (2, 2, 1, "at least once"),
+        (1, 1, 2, "at least once"),
+        (2, 2, 128, "exactly once"),
+        (1, 1, None, "at least once"),
+        (2, 0, 0, "at most once"),  # a device answers with less than it is asked with,
+        (0, 2, 2, "at most once"),  # or with more
+        (None, None, None, None),
     ]
 
-    assert differences(spark, "qos_asked int, qos_granted int, expected string", rows, contract()) == []
+    assert differences(spark, "qos int, qos_asked int, qos_granted int, expected string", rows, contract()) == []
 
 
 def test_share_of_nothing_is_null(spark):

@@ -74,7 +74,8 @@ def runs_from(spark, *rows):
         **{"cell": "c", "verdict": "valid", "reasons": [], "qos": 1, "is_cut_off": False, "other_publications": 0},
         **{"measure_start_ns": 2 * S, "measure_end_ns": 4 * S, "levels": {}, "counters": []},
     }
-    return spark.createDataFrame([{**defaults, **row} for row in rows], MANIFESTS)
+    asked = ({"qos_asked": row.get("qos", defaults["qos"])} for row in rows)
+    return spark.createDataFrame([{**defaults, **own, **row} for own, row in zip(asked, rows, strict=True)], MANIFESTS)
 
 
 @NAMES
@@ -148,6 +149,20 @@ def test_by_order_what_cannot_be_told_is_null(spark, qos, acknowledged, delivere
     assert (row.duplicated, row.duplicated_flagged, row.reordered) == (None, None, None)
     assert (row.acknowledged_lost, row.verdict, row.identity) == (lost_after, verdict, "order")
     assert row.late == (0 if delivered == 5 else None)
+
+
+def test_answers_are_judged_by_the_qos_that_they_were_asked_with(spark):
+    """Published with QoS 2 and acknowledged; the answers were asked for with QoS 0, which may lose some."""
+    partials = partials_from(
+        spark,
+        ("a/1", "publisher", {"publisher": 0, "published": 5, "acknowledged": 5}),
+        ("a/1", "expected", {"qos_granted": 0, "pairs": 5, "acknowledged_pairs": 5}),
+        ("a/1", "flow", flow(subscriber=0, delivered=4, acknowledged_delivered=4, qos_granted=0)),
+    )
+    (row,) = delivery_table(partials, runs=runs_from(spark, {"run_id": "a/1", "qos": 2, "qos_asked": 0})).collect()
+
+    assert (row.qos_asked, row.qos_granted, row.contract, row.verdict) == (0, 0, "at most once", "kept")
+    assert (row.acknowledged, row.acknowledged_lost) == (5, 1)
 
 
 def test_flows_of_several_workers_add_up(spark):

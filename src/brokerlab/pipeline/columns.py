@@ -35,8 +35,8 @@ def is_granted() -> Column:
 
 
 def promised_qos() -> Column:
-    """The lower of what was asked and what was granted."""
-    return F.least("qos_asked", F.when(is_granted(), F.col("qos_granted")))
+    """The lowest of what was published with, what was asked and what was granted."""
+    return F.least("qos", "qos_asked", F.when(is_granted(), F.col("qos_granted")))
 
 
 def contract() -> Column:

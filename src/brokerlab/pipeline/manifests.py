@@ -248,6 +248,7 @@ def _row(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -> 
         "brokerlab": manifest.get("versions", {}).get("brokerlab"),
         "pipeline": PIPELINE_VERSION,
         "is_cut_off": "verdict" not in manifest,
+        "qos_asked": _qos_asked(workload),
         "measure_start_ns": measure.start_ns if measure else None,
         "measure_end_ns": measure.end_ns if measure else None,
         "other_publications": manifest.get("proof", {}).get("publications", 0) + besides.get("publications", 0),
@@ -271,6 +272,12 @@ def _load_columns(workload: Json, meter: Json) -> dict[str, Any]:
         "rate_per_s": schedule.get("rate_per_s") if arrivals in _STEADY else None,
         "window": _window(schedule.get("window"), meter) if arrivals == "saturate" else None,
     }
+
+
+def _qos_asked(workload: Json) -> int | None:
+    """What subscribers asked for: those who hear devices ask for the QoS of their answers."""
+    hears = workload.get("echo", {}) if workload.get("role") == "echo" else workload
+    return _whole_or_none(hears.get("qos"))
 
 
 def _has_sizes(workload: Json) -> bool:

@@ -77,6 +77,7 @@ _ABOUT_A_RUN = {
 MANIFESTS = _schema(
     **_ABOUT_A_RUN,
     is_cut_off=BOOL,
+    qos_asked=INT,  # by those who subscribe: of devices' answers it is another than `qos`
     measure_start_ns=LONG,  # null: the run did not get that far
     measure_end_ns=LONG,
     other_publications=LONG,  # of ours that are no load: the proof of readiness, probes, devices' answers, commands

@@ -10,7 +10,7 @@ from brokerlab.pipeline.transforms import family
 
 def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
     """One row per run, QoS asked and QoS granted; covers every publication of the run, warm-up included."""
-    about = runs.select("run_id", "cell", F.col("qos").alias("qos_asked"), "is_cut_off", "identity")
+    about = runs.select("run_id", "cell", "qos", "qos_asked", "is_cut_off", "identity")
     counts = _counts(partials).join(_published(partials), on="run_id", how="left").join(about, on="run_id", how="inner")
     counts = counts.join(_heard(partials), on=["run_id", "qos_granted"], how="left")
     with_losses = counts.withColumns(
@@ -88,4 +88,4 @@ def _acknowledged_lost() -> Column:
 
 def _unless_qos_0(count: Column) -> Column:
     """At QoS 0 nothing is acknowledged, so the count is not known rather than zero."""
-    return F.when(F.col("qos_asked") > 0, count)
+    return F.when(F.col("qos") > 0, count)
