@@ -13,6 +13,7 @@ from brokerlab.load.starting import START
 from brokerlab.record.directory import RunDirectory
 from brokerlab.study.plan import make_plan
 from brokerlab.study.secret import Secret
+from brokerlab.study.table import FilterTable
 from brokerlab.study.values import (
     Analysis,
     Arrivals,
@@ -87,7 +88,10 @@ ADMITTED = {
     "credentials": Credentials("device-{client}", Secret("not-told")),
 }
 RUNS = {
-    "one-way": (Workload(schedule=CONSTANT, probe=Probe(every_s=0.1)), 1),
+    "one-way": (
+        Workload(schedule=CONSTANT, probe=Probe(every_s=0.1), subscriptions=FilterTable(10, churn_per_s=50)),
+        1,
+    ),
     "tls": (Workload(schedule=Schedule(Arrivals.JITTER, PER_S), qos=Qos(1), **ADMITTED), 1),
     "echo": (Workload(publishers=2, topics=SEVERAL, schedule=CONSTANT, role=Roles.ECHO, qos=Qos(2), echo=Echo()), 2),
     "loop": (Workload(schedule=Schedule(Arrivals.BURST, PER_S, burst=5), role=Roles.LOOP, qos=Qos(1)), 1),

@@ -151,7 +151,7 @@ class Crew:
         return min(answer.start_ns for answer in answers.values())
 
     def retime(self, order: Go) -> None:
-        """Tells all others the times that the publishers keep; a probe begins only now."""
+        """Tells all others the times that the publishers keep; who has a schedule beside theirs begins only now."""
         later = replace(order, start_ns=time.monotonic_ns() + _LEAD_NS)
         for spec in self._specs:
             self._tell([spec.node], later if self._comes_later(spec) else Retime(order))
@@ -217,8 +217,8 @@ class Crew:
         return 2 * len(self._specs) + 1 + index
 
     def _comes_later(self, spec: WorkerSpec) -> bool:
-        """A probe keeps to the clock, which says nothing until the publishers have begun."""
-        return spec.node.startswith("probe") and any(each.awaits_start for each in self._specs)
+        """A probe and changes of the table keep to the clock, which says nothing until the publishers have begun."""
+        return spec.node.startswith(("probe", "filters")) and any(each.awaits_start for each in self._specs)
 
     def _tell(self, nodes: Sequence[str], order: Order) -> None:
         for node in nodes:
