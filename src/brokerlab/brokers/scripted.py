@@ -36,6 +36,9 @@ _FAULTS = (
     "again",
     "cut_answer",
     "malformed",
+    "will_lost",
+    "will_twice",
+    "will_anyway",
     "stall_ms",
     "answer_ms",
 )

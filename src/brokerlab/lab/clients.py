@@ -13,6 +13,7 @@ from brokerlab.study.hearing import Flows, Longs, TopicIndex, flows_of
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.topics import expand, filters_of, pattern_of, topic_of, topics_of
 from brokerlab.study.values import Roles, SubscribeAt, Topics, Workload
+from brokerlab.study.wills import WILL_PREFIX
 
 PUBLISHERS, SUBSCRIBERS, IDLE = "publishers/0", "subscribers/0", "idle/0"
 
@@ -52,7 +53,8 @@ def clients_of(workload: Workload, *, seed: int) -> Clients:
     mark = f"{seed & 0xFFFFFF:06x}"
     topics, count = workload.topics, workload.topics.count
     publishers = tuple(
-        Client(number, f"bl{mark}p{number}", topic_of(topics, number)) for number in range(workload.publishers)
+        Client(number, f"bl{mark}p{number}", topic_of(topics, number), will=_will(workload, number))
+        for number in range(workload.publishers)
     )
     filters = _filters(workload, [each.topic for each in publishers])
     subscribers = tuple(
@@ -69,6 +71,10 @@ def clients_of(workload: Workload, *, seed: int) -> Clients:
         )
     idle = tuple(Client(number, f"bl{mark}i{number}", "") for number in range(workload.clients.idle))
     return Clients(publishers, subscribers, flows, is_replay=topics.subscribe_at is SubscribeAt.AFTER, idle=idle)
+
+
+def _will(workload: Workload, publisher: int) -> str:
+    return "" if workload.will is None else f"{WILL_PREFIX}{publisher}"
 
 
 def group_of(topics: Topics, subscriber: int) -> str | None:

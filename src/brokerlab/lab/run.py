@@ -1,7 +1,7 @@
 """One run: opens what a cell needs, walks the phases, closes everything, writes the run directory.
 
 broker starts, readiness is proved
-  connect -> subscribe -> warmup -> measure -> drain -> teardown
+  connect -> subscribe -> warmup -> measure -> drain -> (wills) -> teardown
                           |         |          |
                           start_ns  measure_ns end_ns     of one schedule, fixed before the first message
 
@@ -43,6 +43,7 @@ from brokerlab.lab.verdict import (
     window_section,
 )
 from brokerlab.lab.watching import Watcher
+from brokerlab.lab.wills import WillWatch
 from brokerlab.load.crew import Crew
 from brokerlab.load.messages import published_bytes
 from brokerlab.load.replay import replayed
@@ -134,6 +135,9 @@ class _Walk:
         watch = stack.enter_context(
             CounterWatch(counters, host=node.host, port=node.port, run=self._directory, login=access.login)
         )
+        wills = stack.enter_context(
+            WillWatch(self._run.cell.workload, host=node.host, port=node.port, run=self._directory, login=access.login)
+        )
         specs = access.admitted(
             specs_of(self._run, self._cast, host=node.host, port=node.port, folder=self._directory.path)
         )
@@ -143,6 +147,8 @@ class _Walk:
         self._lookout = stack.enter_context(Lookout())
         self._connect()
         publications = self._publish()
+        if self._run.cell.workload.will is not None and publications is not None:
+            self._leave(wills)
         counted = self._compare_counters(watch, counters, publications)
         with self._phase("teardown"):
             stopped = self._crew.stop()
@@ -243,6 +249,13 @@ class _Walk:
             self._subscribe()
             deadline_ns = time.monotonic_ns() + int(drain_s * 1e9)
             self._crew.drain(self._expected(publications), deadline_ns=deadline_ns)
+
+    def _leave(self, wills: WillWatch) -> None:
+        """Ends the publishers' connections, some of them without a word, and hears their wills."""
+        drain_s = self._study.deploy.phases.drain_s
+        with self._phase("wills", seconds=drain_s):
+            section = wills.collect(self._crew.leave, self._clients.publishers, seed=self._run.seed, patience_s=drain_s)
+        self._manifest.add("wills", section)
 
     def _timed_phase(self, name: str, start_ns: int, end_ns: int) -> None:
         """Lets a phase of the schedule pass; its boundaries are the schedule's, not the moment we noticed them."""

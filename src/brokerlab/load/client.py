@@ -80,6 +80,7 @@ class Client:
         self._messages: deque[Publish] = deque()
         self._received_ids: set[int] = set()  # QoS 2 messages between PUBLISH and PUBREL
         self._last_id = 0
+        self.read_ns = 0  # when what `receive` hands out was read
         self.client_id = client_id or f"brokerlab-{secrets.token_hex(6)}"
         login = login or Login()
         with self._explained("connecting"):
@@ -188,6 +189,7 @@ class Client:
                 data = read_some(self._stream, _READ_BYTES, deadline)
             except TimeoutError:
                 return False
+            self.read_ns = time.monotonic_ns()
             if not data:
                 raise ConnectionResetError("the broker closed the connection")
             packets = self._parser.feed(data)

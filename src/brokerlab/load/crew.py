@@ -26,6 +26,8 @@ from brokerlab.load.spec import (
     Go,
     Granted,
     Halt,
+    Leave,
+    Left,
     Progress,
     Ready,
     Retime,
@@ -40,8 +42,8 @@ from brokerlab.load.spec import (
     WorkerSpec,
 )
 
-Order = Connect | Subscribe | Go | Retime | Drain | Halt | TakeStock | Stop
-_Answer = TypeVar("_Answer", Ready, Connected, Subscribed, Began, Sent, Settled, Stock, Stopped)
+Order = Connect | Subscribe | Go | Retime | Drain | Halt | TakeStock | Leave | Stop
+_Answer = TypeVar("_Answer", Ready, Connected, Subscribed, Began, Sent, Settled, Stock, Left, Stopped)
 
 _context = multiprocessing.get_context("forkserver")
 # The main module goes first: a worker whose server has it need not import it again.
@@ -198,6 +200,16 @@ class Crew:
         """How many messages the devices have answered so far, and the bytes of their payloads."""
         places = self._places("devices")
         return sum(self._counts[at] for at in places), sum(self._counts[self._heard_place(at)] for at in places)
+
+    def leave(self, closed: Sequence[int]) -> Left:
+        """Ends the connections of publishers with wills: these without DISCONNECT, the others with."""
+        nodes = self._nodes("publishers")
+        self._tell(nodes, Leave(tuple(closed)))
+        answers = self._gather(nodes, Left, within_s=_STOP_S, waiting_for="the publishers to leave").values()
+        return Left(
+            tuple(each for answer in answers for each in answer.closed),
+            tuple(each for answer in answers for each in answer.disconnected),
+        )
 
     def stop(self) -> dict[str, Stopped]:
         """What each worker says of itself, after it disconnected and closed its files."""

@@ -38,6 +38,9 @@ What becomes of connections:
     cut_answer {n: bytes, ...}  its publisher's connection is closed after so many bytes of the answer that
                                 completes it: PUBACK at QoS 1, PUBCOMP at QoS 2; it is delivered
     malformed  [n, ...]         before it its subscribers get a PUBLISH with QoS 3, which MQTT does not allow
+    will_lost  [k, ...]         the k-th will that is due is published to nobody
+    will_twice [k, ...]         the k-th will that is due is published twice
+    will_anyway [k, ...]        the will of the k-th client with a will that disconnects is published all the same
     stall_ms   {n: ms, ...}     after it nothing is read from any publisher for that long
     answer_ms  ms               every PUBACK and PUBREC leaves that much later
 
@@ -81,6 +84,9 @@ class Script:
     again: Numbers = frozenset()
     cut_answer: Mapping[int, int] = field(default_factory=dict)
     malformed: Numbers = frozenset()
+    will_lost: Numbers = frozenset()
+    will_twice: Numbers = frozenset()
+    will_anyway: Numbers = frozenset()
     stall_ms: Mapping[int, float] = field(default_factory=dict)
     answer_ms: float = 0.0
 
@@ -201,6 +207,9 @@ _READERS: dict[str, Callable[[str, object], object]] = {
     "again": _numbers,
     "cut_answer": _answer_bytes,
     "malformed": _numbers,
+    "will_lost": _numbers,
+    "will_twice": _numbers,
+    "will_anyway": _numbers,
     "stall_ms": _delays,
     "answer_ms": _milliseconds,
 }

@@ -28,7 +28,7 @@ from brokerlab.study.values import Mqtt5, Workload
 
 Longs = NDArray[np.int64]
 
-_SESSION_EXPIRY_S = 3600
+_SESSION_EXPIRY_S = 3600  # longer than a will may be delayed
 
 CORRELATION_BYTES = 8  # the sequence number of a request, little endian
 ALIAS = 1  # a publisher has one topic, so one alias

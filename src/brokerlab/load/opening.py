@@ -29,6 +29,7 @@ from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import Client, WorkerSpec
 from brokerlab.load.spec import Connect as Order
 from brokerlab.load.stream import Stream, Wait, stream_of
+from brokerlab.load.wills import will_of
 from brokerlab.study.values import SessionKind
 
 # Connections under way at once where the study has no word on it: less than the queue of a listener (Mosquitto's
@@ -240,14 +241,17 @@ class Openings:
         # MQTT 5.0: with a clean start and the session expiry of 0, which is the default, a session ends with its
         # connection, as a clean session does before; one that shall last needs an expiry.
         life = self._spec.workload.clients
-        is_clean = life.session is SessionKind.CLEAN
+        # So does one whose will is delayed, which comes with the session's end at the latest (5.0 section 3.1.3.2.2).
+        is_clean, will = life.session is SessionKind.CLEAN, will_of(client, self._spec.workload)
+        is_brief = is_clean and not (will and will.properties)
         return Connect(
             client.name,
             life.keep_alive_s,
             clean_session=is_clean,
+            will=will,
             username=client.user,
             password=client.password,
-            properties=connect_properties(self._spec.workload.mqtt5, keeps_session=not is_clean),
+            properties=connect_properties(self._spec.workload.mqtt5, keeps_session=not is_brief),
         )
 
     def _read(self, opening: _Opening) -> Packet | None:

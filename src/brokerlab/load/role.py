@@ -13,6 +13,7 @@ from brokerlab.load.spec import (
     Connected,
     Drain,
     Go,
+    Left,
     Sent,
     Settled,
     Stock,
@@ -22,7 +23,7 @@ from brokerlab.load.spec import (
 )
 from brokerlab.load.stream import Stream
 
-Report = Connected | Subscribed | Began | Sent | Settled
+Report = Connected | Subscribed | Began | Sent | Settled | Left
 Say = Callable[[Report], None]
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from brokerlab.errors import ExitCode, LabError
 from brokerlab.load.faults import Script, script_from_json
-from brokerlab.load.packets import Publish
+from brokerlab.load.packets import Publish, Will
 from brokerlab.load.scripted_client import Connection
 from brokerlab.load.topics import PROOF_PREFIX
 from brokerlab.study.topics import topic_matches
@@ -68,7 +68,7 @@ class ScriptedBroker:
     def __init__(self, script: Script) -> None:
         self.script = script
         self.arrivals = 0
-        self._connects = self._subscribes = 0
+        self._connects = self._subscribes = self._due_wills = self._idle_wills = 0
         self._order = _Order(script.swap, script.hold)
         self._connections: dict[str, Connection] = {}
         self._retained: dict[str, Publish] = {}
@@ -106,6 +106,17 @@ class ScriptedBroker:
             return None
         self.arrivals += 1
         return self.arrivals
+
+    def will(self, will: Will, *, is_due: bool) -> None:
+        """What becomes of a client's will when its connection ends: due without DISCONNECT, and not due after one."""
+        if is_due:
+            self._due_wills += 1
+            times = 0 if self._due_wills in self.script.will_lost else 1 + (self._due_wills in self.script.will_twice)
+        else:
+            self._idle_wills += 1
+            times = int(self._idle_wills in self.script.will_anyway)
+        for _ in range(times):
+            self.route(None, Publish(will.topic, will.payload, will.qos, 1 if will.qos else None, retain=will.retain))
 
     def stall(self, delay_ms: float) -> None:
         """Stops reading from all publishers for a while."""

@@ -54,6 +54,8 @@ class Broker(Protocol):
 
     def route(self, number: int | None, message: Publish) -> None: ...
 
+    def will(self, will: Will, *, is_due: bool) -> None: ...
+
     def stall(self, delay_ms: float) -> None: ...
 
     def retained(self, topic_filter: str) -> list[Publish]: ...
@@ -95,7 +97,7 @@ class Connection(asyncio.Protocol):
         if self._client_id is not None:
             self._broker.leave(self._client_id, self)
         if (will := self._will) is not None:  # no DISCONNECT came before the end (section 3.1.2.5)
-            self._broker.route(None, Publish(will.topic, will.payload, will.qos, 1 if will.qos else None))
+            self._broker.will(will, is_due=True)
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -268,6 +270,8 @@ class Connection(asyncio.Protocol):
             case PingReq():
                 self._send(PingResp())
             case Disconnect():
+                if self._will is not None:
+                    self._broker.will(self._will, is_due=False)
                 self._will = None
                 self.close()
             case _:

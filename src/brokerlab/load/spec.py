@@ -14,6 +14,7 @@ The lab speaks to it in words, over a pipe:
     Drain(expected, ...) ->  Settled                     subscribers: all here and quiet, or out of time
     Halt                                                 publishers give up what is due and not built, then say Sent
     TakeStock            ->  Stock                       what was seen since the last Go
+    Leave(closed)        ->  Left                        publishers with a will: closed without a word, or disconnected
     Stop                 ->  Stopped                     disconnected, files closed
 
 Go may come again, when all is settled: each is a schedule of its own, and sequence numbers go on.
@@ -38,6 +39,7 @@ class Client:
     password: bytes | None = field(default=None, repr=False)
     certificate: Path | None = None  # with its key, in one file (PEM)
     filters: tuple[str, ...] = ()  # of a subscriber
+    will: str = ""  # the topic of its will
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,17 @@ class Sent:
 class Settled:
     messages: int  # acknowledged (publishers) or received (subscribers)
     number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    closed: tuple[int, ...]  # publishers whose connections end without DISCONNECT; the others say goodbye
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    closed: tuple[tuple[int, int], ...]  # (publisher, when)
+    disconnected: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ import pyarrow.compute  # noqa: F401 - Arrow imports it at the first `take`, whi
 from brokerlab.errors import LabError
 from brokerlab.load.alarm import Alarm, now_ns
 from brokerlab.load.openfiles import raise_open_files
+from brokerlab.load.parting import Parting
 from brokerlab.load.role import Connections, Role
 from brokerlab.load.roles import role_of
 from brokerlab.load.sessionlog import SessionLog
@@ -29,6 +30,7 @@ from brokerlab.load.spec import (
     Failed,
     Go,
     Halt,
+    Leave,
     Progress,
     Ready,
     Retime,
@@ -131,6 +133,8 @@ def _obey(role: Role, pipe: Connection) -> bool:
             role.halt()
         case TakeStock():
             pipe.send(role.stock())
+        case Leave() as order if isinstance(role, Parting):
+            role.leave(order)
         case Stop():
             return False
     return True

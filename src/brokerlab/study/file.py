@@ -8,6 +8,7 @@ The rules are asked also where the model refuses, so that one reading finds ever
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import UnionType
 from typing import Any, get_args
 
 from pydantic import ValidationError
@@ -104,6 +105,8 @@ def _part_at(path: KeyPath) -> type[Part]:
     for part in path:
         is_model = isinstance(found, type) and issubclass(found, Part)
         found = found.model_fields[part].annotation if is_model else get_args(found)[-1]
+        if isinstance(found, UnionType):  # a mapping that may be left out altogether
+            found = get_args(found)[0]
     model: type[Part] = found
     return model
 

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainValidator
 
-from brokerlab.study import access, factor, factors, life, names, readers, roles
+from brokerlab.study import access, factor, factors, life, names, readers, roles, wills
 from brokerlab.study import values as v
 from brokerlab.study.life import LifePart
 from brokerlab.study.mqtt5 import Expiry, Mqtt5Part, Properties, PropertyBytes, ReceiveMaximum, Switch
@@ -139,6 +139,7 @@ class WorkloadPart(Part):
     role: Role = _WORKLOAD.role.value
     echo: roles.EchoPart = roles.EchoPart()
     probe: roles.ProbePart | None = None
+    will: wills.WillPart | None = None
     mqtt5: Mqtt5Part = Mqtt5Part()
     subscriptions: SubscriptionsPart = SubscriptionsPart()
     start: StartKind = _WORKLOAD.start.value
@@ -161,6 +162,7 @@ class WorkloadPart(Part):
             role=v.Roles(self.role),
             echo=self.echo.value(),
             probe=None if self.probe is None else self.probe.value(),
+            will=None if self.will is None else self.will.value(),
             mqtt5=self.mqtt5.value(),
             subscriptions=self.subscriptions.value(),
             start=v.Start(self.start),
@@ -197,6 +199,8 @@ class VariablesPart(Part):
     role: list[Role] = Field(default=[], min_length=1)
     echo_qos: list[QosLevel] = Field(default=[], min_length=1)
     start: list[StartKind] = Field(default=[], min_length=1)
+    will_qos: list[QosLevel] = Field(default=[], min_length=1)
+    will_delay: list[wills.Delay] = Field(default=[], min_length=1)
     topics: list[Count] = Field(default=[], min_length=1)
     depth: list[Depth] = Field(default=[], min_length=1)
     length: list[Length] = Field(default=[], min_length=1)

@@ -25,6 +25,7 @@ from brokerlab.study.start_rules import check_start
 from brokerlab.study.subscriptions_rules import check_subscriptions
 from brokerlab.study.topics_rules import check_topics
 from brokerlab.study.values import Arrivals, Phases, Qos, Schedule, Workload
+from brokerlab.study.will_rules import check_wills
 
 _BROKERS: KeyPath = ("system", "brokers")
 _SCHEDULE: KeyPath = (*WORKLOAD, "schedule")
@@ -49,6 +50,7 @@ def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> No
     check_roles(document)
     check_subscriptions(document)
     check_start(document)
+    check_wills(document, drivers, list(_used_brokers(document)))
     _check_settings_have_effect(document)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
 from brokerlab.study.secret import Secret
+from brokerlab.study.will_values import Wills
 from brokerlab.study.table import FilterTable
 
 Level = str | int | float
@@ -317,6 +318,7 @@ class Workload:
     role: Roles = Roles.ONE_WAY
     echo: Echo = Echo()
     probe: Probe | None = None
+    will: Wills | None = None
     mqtt5: Mqtt5 = Mqtt5()
     subscriptions: FilterTable = field(default_factory=FilterTable)  # beside those of the subscribers
     start: Start = Start.CLOCK
