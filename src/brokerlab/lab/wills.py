@@ -35,7 +35,7 @@ from brokerlab.study.wills import WILL_PREFIX
 NODE = "wills/0"
 FILTER = f"{WILL_PREFIX}#"
 _LISTEN_S = 0.2
-_LEAST_PATIENCE_S = 5.0  # brokers look for delayed wills once a second or so
+_LEAST_AFTER_DELAY_S = 5.0  # brokers look for delayed wills once a second or so
 _QUIET_S, _QUIET_AFTER_DELAY_S = 0.25, 1.5  # for what should not come
 _HIGHEST_QOS = 2
 
@@ -182,7 +182,9 @@ class WillWatch:
         left = leave(chosen(publishers, wills, seed=seed))
         owed = {each.will for each in publishers if each.number in dict(left.closed)}
         last_ns = max((at_ns for _, at_ns in left.closed), default=time.monotonic_ns())
-        self._settle(owed, last_ns + int((wills.delay_s + max(patience_s, _LEAST_PATIENCE_S)) * 1e9))
+        if wills.delay_s:
+            patience_s = wills.delay_s + max(patience_s, _LEAST_AFTER_DELAY_S)
+        self._settle(owed, last_ns + int(patience_s * 1e9))
         time.sleep(_QUIET_AFTER_DELAY_S if wills.delay_s else _QUIET_S)
         arrivals = list(self._arrivals)
         retained = self._retained()
