@@ -193,31 +193,35 @@ class Client:
             if not data:
                 raise ConnectionResetError("the broker closed the connection")
             packets = self._parser.feed(data)
-        for packet in packets:
-            self._take(packet)
+        replies = [reply for packet in packets if (reply := self._take(packet)) is not None]
+        if replies:
+            self._send(*replies)
         return True
 
-    def _take(self, packet: Packet) -> None:
+    def _take(self, packet: Packet) -> Packet | None:
+        """What it is answered with, if with anything."""
         match packet:
             case Publish(qos=0):
                 self._messages.append(packet)
             case Publish(qos=1, packet_id=int(packet_id)):
                 self._messages.append(packet)
-                self._send(PubAck(packet_id))
+                return PubAck(packet_id)
             case Publish(packet_id=int(packet_id)):
                 if packet_id not in self._received_ids:
                     self._received_ids.add(packet_id)
                     self._messages.append(packet)
-                self._send(PubRec(packet_id))
+                return PubRec(packet_id)
             case PubRel(packet_id):
                 self._received_ids.discard(packet_id)
-                self._send(PubComp(packet_id))
+                return PubComp(packet_id)
             case _:
                 self._answers.append(packet)
+        return None
 
-    def _send(self, packet: Packet) -> None:
-        with self._explained(f"sending {type(packet).__name__.upper()}"):
-            send_all(self._stream, packet.encode(self._level), time.monotonic() + _SEND_S)
+    def _send(self, *packets: Packet) -> None:
+        with self._explained(f"sending {type(packets[0]).__name__.upper()}"):
+            data = b"".join(packet.encode(self._level) for packet in packets)
+            send_all(self._stream, data, time.monotonic() + _SEND_S)
 
     @contextlib.contextmanager
     def _explained(self, action: str) -> Iterator[None]:

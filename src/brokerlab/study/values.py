@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
 from brokerlab.study.secret import Secret
-from brokerlab.study.will_values import Wills
 from brokerlab.study.table import FilterTable
+from brokerlab.study.will_values import Wills
 
 Level = str | int | float
 
