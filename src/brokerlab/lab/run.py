@@ -32,16 +32,7 @@ from brokerlab.lab.starting import Started, start_by_message
 from brokerlab.lab.surroundings import Lookout, summarize
 from brokerlab.lab.table import table_reasons, table_refusals, table_section
 from brokerlab.lab.trials import LEAD_NS, Trials, search_reasons, search_section
-from brokerlab.lab.verdict import (
-    COLLAPSED,
-    Meter,
-    Verdict,
-    collapse_reasons,
-    connect_lag_section,
-    judge,
-    read_meter,
-    window_section,
-)
+from brokerlab.lab.verdict import COLLAPSED, Verdict, collapse_reasons, judge, meter_section, read_meter
 from brokerlab.lab.watching import Watcher
 from brokerlab.lab.wills import WillWatch
 from brokerlab.load.crew import Crew
@@ -352,7 +343,8 @@ class _Walk:
 
     def _judge(self, stopped: dict[str, Stopped], counted: list[str]) -> Verdict:
         meter = read_meter(stopped)
-        self._manifest.add("meter", self._meter_section(meter, stopped))
+        inflight = self._run.cell.workload.schedule.inflight
+        self._manifest.add("meter", meter_section(meter, stopped, inflight=inflight, cores=self._pinned))
         if (table := table_section(stopped.values(), self._run.cell.workload.subscriptions)) is not None:
             self._manifest.add("table", table)
         if self._started:
@@ -371,37 +363,3 @@ class _Walk:
         searched = search_reasons(self._trials) if self._trials else []
         collapsed = collapse_reasons(stopped, self._granted.values()) + table_refusals(stopped.values())
         return judge(collapsed, searched + guards + counted)
-
-    def _meter_section(self, meter: Meter, stopped: dict[str, Stopped]) -> dict[str, object]:
-        schedule = self._run.cell.workload.schedule
-        return {
-            "workers": [
-                {
-                    "node": node,
-                    "cpu_percent": meter.cpu_percent.get(node),
-                    "messages": each.messages,
-                    "wire_bytes_per_message": each.wire_bytes / each.messages if each.wire_bytes else None,
-                    "acknowledgements": each.acknowledgements,
-                }
-                for node, each in stopped.items()
-            ],
-            "schedule_lag_ms": {"p50": meter.lag_p50_ms, "p99": meter.lag_p99_ms, "max": meter.lag_max_ms},
-            **window_section(stopped.values()),
-            "inflight": schedule.inflight,
-            "waited_for_inflight": meter.waited,
-            "resent": sum(each.resent for each in stopped.values()),
-            "connect_lag_ms": connect_lag_section(stopped.values()),
-            "refused_connects": sum(each.refused_connects for each in stopped.values()),
-            "unsent": meter.unsent,
-            "retransmissions": meter.retransmissions,
-            "written_off": meter.written_off,
-            "receive_lag_ms": {
-                "p50": meter.receive_lag_p50_ms,
-                "p99": meter.receive_lag_p99_ms,
-                "max": meter.receive_lag_max_ms,
-            },
-            "device_ms": {"p50": meter.device_p50_ms, "p99": meter.device_p99_ms, "max": meter.device_max_ms},
-            "device_buckets": [list(pair) for each in stopped.values() for pair in each.device_buckets],
-            "shares_cores_with_broker": self._pinned is None,  # then every process may run on every core
-            "cores": self._pinned,
-        }

@@ -103,6 +103,43 @@ def lag_ms(workers: Sequence[tuple[Buckets, int]]) -> tuple[float | None, float 
     return p50 / 1e6, p99 / 1e6, max_ns / 1e6
 
 
+def meter_section(
+    meter: Meter, stopped: Mapping[str, Stopped], *, inflight: int | None, cores: object
+) -> dict[str, object]:
+    """For the manifest: what the generator says of itself; `cores` is who has which, None where all share all."""
+    return {
+        "workers": [
+            {
+                "node": node,
+                "cpu_percent": meter.cpu_percent.get(node),
+                "messages": each.messages,
+                "wire_bytes_per_message": each.wire_bytes / each.messages if each.wire_bytes else None,
+                "acknowledgements": each.acknowledgements,
+            }
+            for node, each in stopped.items()
+        ],
+        "schedule_lag_ms": {"p50": meter.lag_p50_ms, "p99": meter.lag_p99_ms, "max": meter.lag_max_ms},
+        **window_section(stopped.values()),
+        "inflight": inflight,
+        "waited_for_inflight": meter.waited,
+        "resent": sum(each.resent for each in stopped.values()),
+        "connect_lag_ms": connect_lag_section(stopped.values()),
+        "refused_connects": sum(each.refused_connects for each in stopped.values()),
+        "unsent": meter.unsent,
+        "retransmissions": meter.retransmissions,
+        "written_off": meter.written_off,
+        "receive_lag_ms": {
+            "p50": meter.receive_lag_p50_ms,
+            "p99": meter.receive_lag_p99_ms,
+            "max": meter.receive_lag_max_ms,
+        },
+        "device_ms": {"p50": meter.device_p50_ms, "p99": meter.device_p99_ms, "max": meter.device_max_ms},
+        "device_buckets": [list(pair) for each in stopped.values() for pair in each.device_buckets],
+        "shares_cores_with_broker": cores is None,  # then every process may run on every core
+        "cores": cores,
+    }
+
+
 def collapse_reasons(stopped: Mapping[str, Stopped], granted: Iterable[Granted]) -> list[str]:
     """Why the broker did not carry the load."""
     closed = [text for each in stopped.values() for text in each.closed_by_broker]
