@@ -1,6 +1,7 @@
 """Imports point one way, modules make no circle, and only the pipeline knows Spark."""
 
 import ast
+import itertools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -109,3 +110,10 @@ def test_the_order_itself_has_no_circle() -> None:
     order = list(TopologicalSorter(ALLOWED).static_order())
 
     assert order[-1] == "cli"
+
+
+def test_no_two_test_files_share_a_name():
+    """pytest imports a test file by its bare name: with two of one name it collects neither."""
+    names = sorted(path.name for path in Path(__file__).parents[1].rglob("test_*.py"))
+
+    assert [name for name, following in itertools.pairwise(names) if name == following] == []
