@@ -46,7 +46,9 @@ demo: setup
 test: setup
 	@tools/ensure-debian mosquitto mosquitto-clients chromium
 	@$(MAKE) check
-	@tools/timed "tests" $(python) -m pytest --durations=15
+	@tools/timed "tests" tools/side-by-side \
+		"$(python) -m pytest --durations=10 tests/brokers tests/e2e" \
+		"$(python) -m pytest --durations=10 tests/unit tests/pipeline"
 
 # The contract suite alone, on every broker that can be had.
 test-brokers: setup
