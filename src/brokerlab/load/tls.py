@@ -90,7 +90,7 @@ class TlsStream:
                 self._tls.do_handshake()
                 is_done = True
             except ssl.SSLWantReadError:
-                pass
+                pass  # the broker's turn: what is to be sent is sent below, then its answer is waited for
             except ssl.SSLError as problem:
                 with contextlib.suppress(OSError):  # the broker is told why, if it listens
                     self.socket.send(self._outgoing.read())
@@ -182,7 +182,7 @@ class TlsStream:
                     break
                 count += got
         except ssl.SSLWantReadError:
-            pass
+            pass  # all that came is decrypted; the rest of a record is still on its way
         except ssl.SSLError as problem:  # what was decrypted before it is still given out
             self._failure = _failure(problem)
         return count
