@@ -39,7 +39,7 @@ from brokerlab.load.spec import (
 from brokerlab.load.window import PORTION, Window, window_of
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import PUBLICATIONS
-from brokerlab.study.values import Arrivals, Qos, SessionKind
+from brokerlab.study.values import Arrivals, SessionKind
 
 # The next message of each is built ahead of its time; for thousands of publishers that would take half a kilobyte
 # each, and there is little time between two messages anyway.
@@ -82,9 +82,7 @@ class Publishing:
         self._refills = spec.workload.schedule.arrivals is Arrivals.WINDOW
         self._is_closed = spec.workload.schedule.arrivals in (Arrivals.WINDOW, Arrivals.SATURATE)
         if spec.workload.schedule.arrivals is Arrivals.SATURATE:
-            # The answers that a QoS 2 message waits for in the middle are looked for more often.
-            share = PORTION if spec.workload.qos < Qos.EXACTLY_ONCE else PORTION / 4
-            self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=share)
+            self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=PORTION)
             self._window = window_of(spec, counts, progress)
 
     # -- what the lab asks for ------------------------------------------------------------------------------------

@@ -107,8 +107,9 @@ class Subscribing:
         self._gather: Gather | None = None
         self._overtaken_at: int | None = None
         if spec.workload.schedule.arrivals is Arrivals.SATURATE:
-            # Above QoS 0 shorter: the broker waits for our acknowledgements.
-            share = 1 / 16 if spec.workload.qos else 1 / 8
+            # At QoS 1 shorter: the broker waits for our acknowledgements. At QoS 2 a message takes four times as long
+            # through the window, and half of its packets are worth waiting for.
+            share = 1 / 16 if spec.workload.qos is Qos.AT_LEAST_ONCE else 1 / 8
             self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=share)
             topics = spec.workload.topics
             if topics.count == 1 and not topics.share:  # of other flows a subscriber gets a part, by plan
