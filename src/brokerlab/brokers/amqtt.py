@@ -15,6 +15,7 @@ from argon2 import PasswordHasher
 
 from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
+from brokerlab.brokers.source import Shipped
 from brokerlab.study.values import BrokerChoice, Transport
 
 # amqtt's default plugins without the one that lets anybody in: who names plugins gets no others.
@@ -28,7 +29,8 @@ _FILE_PLUGIN = "amqtt.plugins.authentication.FileAuthPlugin"
 
 class Amqtt:
     name = "amqtt"
-    abilities = Abilities(transports=tuple(Transport), has_credentials=True)
+    source = Shipped()
+    abilities = Abilities(transports=tuple(Transport), has_credentials=True, licence="MIT")
 
     def find(self) -> Found | Missing:
         try:

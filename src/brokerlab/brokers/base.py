@@ -6,9 +6,11 @@ the lab proves that it is ready. What a broker cannot do its driver does not imp
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from brokerlab.brokers.source import Source
 from brokerlab.study.values import BrokerChoice, Qos, Transport
 
 
@@ -28,6 +30,18 @@ class Missing:
     hint: str  # how to get it
 
 
+class Departure(StrEnum):
+    """What of MQTT a broker does not keep; the contract suite proves each one that a driver names, and no other."""
+
+    RAISES_QOS = "delivers with the QoS of the subscription what was published with less"
+    IGNORES_SUBSCRIBED_QOS = "delivers with the QoS of the publication, whatever was subscribed"
+    DELIVERS_AT_QOS_0 = "grants QoS 1 and 2 to a clean session, and delivers at QoS 0"
+    NO_RETAIN_FLAG = "sends a retained message to a new subscriber without the flag"
+    NO_RETAINED = "sends no retained message to a new subscriber"
+    DISORDERS_QOS_1 = "does not keep the order at QoS 1"
+    LISTENS_ELSEWHERE = "also listens on addresses that it was not told"
+
+
 @dataclass(frozen=True, slots=True)
 class Abilities:
     """What the broker claims; the contract suite proves it."""
@@ -41,6 +55,12 @@ class Abilities:
     has_client_certificates: bool = False  # refuses clients without one, if told to
     has_shared_subscriptions: bool = False  # $share/group/filter
     is_scalable: bool = False  # uses more than a fixed number of threads (S-04)
+    has_permissions: bool = False  # who may publish and subscribe to which topics
+    has_port_per_protocol: bool = False  # MQTT 5 is spoken on another port than 3.1.1: see Security.protocol
+    has_clusters: bool = False
+    has_bridges: bool = False
+    departs: tuple[Departure, ...] = ()
+    licence: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +73,9 @@ class Security:
     authority: Path | None = None  # clients must have a certificate that this one signed (PEM)
     users: Mapping[str, str] = field(default_factory=dict, repr=False)  # name -> password; empty: nobody is asked
     folder: Path | None = None  # private, and removed after the run: for the driver's files that hold secrets
+    protocol: str = "3.1.1"  # what the clients speak, for a broker that has a port for each version
+    readable: tuple[str, ...] = ()  # filters that users may subscribe to; nothing is forbidden where both are empty
+    writable: tuple[str, ...] = ()  # filters that users may publish to
 
 
 OPEN = Security()
@@ -66,19 +89,30 @@ class Node:
     host: str
     port: int
     files: Mapping[str, str] = field(default_factory=dict)  # path below the node's folder -> text
-    secrets: Mapping[Path, str] = field(default_factory=dict, repr=False)  # files below Security.folder -> text
+    # Files below Security.folder -> what they hold.
+    secrets: Mapping[Path, str | bytes] = field(default_factory=dict, repr=False)
     env: Mapping[str, str] = field(default_factory=dict)  # added to the environment
-    scratch: tuple[str, ...] = ()  # folders of the broker's own data below the node's folder, removed at its stop
+    scratch: tuple[str, ...] = ()  # the broker's own data below the node's folder, removed at its stop
+    ready_s: float = 20.0  # how long it may take until it delivers
+    stop_s: float = 5.0  # how long it may take to end after SIGTERM
+    page: str | None = None  # the address where it tells its own counters (CountsOnPage)
 
 
 class Broker(Protocol):
-    """One broker on this machine."""
+    """One broker in one version."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What a study calls it; with a version, as in mosquitto@2.1.2, for all but the first of several."""
+        ...
 
     @property
     def abilities(self) -> Abilities: ...
+
+    @property
+    def source(self) -> Source:
+        """Where it comes from."""
+        ...
 
     def find(self) -> Found | Missing:
         """Where the broker is on this machine, and its version."""

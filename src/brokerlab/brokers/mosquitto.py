@@ -24,6 +24,7 @@ from pathlib import Path
 from brokerlab.brokers.base import OPEN, Abilities, Counter, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.program import find_program, version_said_by
+from brokerlab.brokers.source import Debian
 from brokerlab.errors import UserError
 from brokerlab.study.values import BrokerChoice, Qos, Transport
 
@@ -38,12 +39,14 @@ _SALT_BYTES = 12
 
 class Mosquitto:
     name = "mosquitto"
+    source = Debian(("mosquitto",))
     abilities = Abilities(
         protocols=("3.1", "3.1.1", "5.0"),
         transports=tuple(Transport),
         has_credentials=True,
         has_client_certificates=True,
         has_shared_subscriptions=True,
+        licence="EPL-2.0 or BSD-3-Clause",
     )
 
     def find(self) -> Found | Missing:

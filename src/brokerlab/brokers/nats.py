@@ -10,6 +10,7 @@ from pathlib import Path
 from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.program import find_program, scripts_of_this_python, version_said_by
+from brokerlab.brokers.source import Shipped
 from brokerlab.errors import UserError
 from brokerlab.study.values import BrokerChoice
 
@@ -29,7 +30,8 @@ mqtt {{ host: "{host}", port: {port} }}
 
 class Nats:
     name = "nats"
-    abilities = Abilities(is_scalable=True)
+    source = Shipped()
+    abilities = Abilities(is_scalable=True, licence="Apache-2.0")
 
     def find(self) -> Found | Missing:
         program = find_program(_PROGRAM, scripts_of_this_python())

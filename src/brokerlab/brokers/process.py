@@ -63,7 +63,7 @@ class BrokerProcess:
             raise
 
     def stop(self) -> None:
-        """Ends the process and all that it started: SIGTERM, and SIGKILL after `STOP_DEADLINE_S`.
+        """Ends the process and all that it started: SIGTERM, and SIGKILL after the node's `stop_s`.
 
         Only our own: the process by its number, its descendants and the members of its session by theirs.
         A second Ctrl-C while it waits goes straight to SIGKILL.
@@ -75,7 +75,7 @@ class BrokerProcess:
             family = self._family()
             if self.is_alive():
                 os.kill(self.pid, signal.SIGTERM)
-                self._wait_for_exit(STOP_DEADLINE_S)
+                self._wait_for_exit(self.node.stop_s)
         finally:
             self._kill(family)
             self._collect(self._popen)
@@ -147,9 +147,9 @@ class BrokerProcess:
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        for path, text in self.node.secrets.items():
+        for path, secret in self.node.secrets.items():
             path.touch(mode=0o600)
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(secret.encode() if isinstance(secret, str) else secret)
 
     def _spawn(self, log: int) -> subprocess.Popen[bytes]:
         launcher = (sys.executable, "-I", "-S", str(_LAUNCH), str(os.getpid()))

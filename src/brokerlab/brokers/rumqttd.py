@@ -13,13 +13,16 @@ from pathlib import Path
 
 from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
+from brokerlab.brokers.source import Shipped
 from brokerlab.study.values import BrokerChoice
 
 
 class Rumqttd:
     name = "rumqttd"
+    source = Shipped()
     abilities = Abilities(
         has_shared_subscriptions=True,
+        licence="Apache-2.0",
     )
 
     def find(self) -> Found | Missing:

@@ -11,6 +11,7 @@ from pathlib import Path
 from brokerlab import __version__
 from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
+from brokerlab.brokers.source import Shipped
 from brokerlab.study.values import BrokerChoice
 
 _MODULE = "brokerlab.load.scripted"  # by name: a driver describes, and imports no load
@@ -46,6 +47,7 @@ _FAULTS = (
 
 class Scripted:
     name = "scripted"
+    source = Shipped("nothing: it is a part of brokerlab")
     abilities = Abilities(has_shared_subscriptions=True, options=_FAULTS)
 
     def find(self) -> Found | Missing:

@@ -56,7 +56,8 @@ def open_access(workload: Workload, clients: Clients, *, host: str, beside: Sequ
         "users": len(set(names)),
     }
     with tempfile.TemporaryDirectory(prefix=PREFIX) as name:  # mode 0700
-        access = Access(Security(transport=workload.transport, folder=Path(name)), facts=facts)
+        security = Security(transport=workload.transport, folder=Path(name), protocol=workload.protocol)
+        access = Access(security, facts=facts)
         access = _encrypted(access, workload, everyone, host)
         yield _named(access, everyone, names)
 

@@ -29,11 +29,11 @@ class Proof:
 
 
 def prove_ready(
-    process: BrokerProcess, host: str, port: int, *, login: Login | None = None, deadline_s: float = 20.0
+    process: BrokerProcess, host: str, port: int, *, login: Login | None = None, deadline_s: float | None = None
 ) -> Proof:
     """Returns when the broker has delivered a message; RunError when it ends or the deadline passes."""
     began = time.monotonic()
-    deadline = began + deadline_s
+    deadline = began + (process.node.ready_s if deadline_s is None else deadline_s)
     with _connect(process, host, port, login, deadline) as client:
         _require_ours(process, host, port)
         publications = _echo(process, client, deadline)
