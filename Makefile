@@ -53,7 +53,7 @@ test: setup
 # The contract suite alone, on every broker that can be had.
 test-brokers: setup
 	@tools/ensure-debian mosquitto mosquitto-clients
-	@tools/timed "contract suite" $(python) -m pytest --durations=5 tests/brokers
+	@BROKERLAB_CONTRACT=all tools/timed "contract suite" $(python) -m pytest --durations=5 tests/brokers
 
 check: .venv/.ready
 	@tools/timed "ruff check" .venv/bin/ruff check src tests $(wildcard bench)

@@ -19,11 +19,13 @@ from brokerlab.lab.clients import clients_of, worker_specs
 from brokerlab.lab.proof import prove_ready
 from brokerlab.load.client import Client, Login, NotAdmittedError
 from brokerlab.load.spec import Entrance
+from brokerlab.load.topics import PROOF_PREFIX
 from brokerlab.study.plan import Cell, PlannedRun
 from brokerlab.study.secret import Secret
 from brokerlab.study.values import BrokerChoice, Certificates, Credentials, Transport, Workload
 
 pytestmark = pytest.mark.brokers
+LONG_BYTES = 200_000
 PASSWORD = "correct horse battery staple"
 
 
@@ -61,7 +63,7 @@ def test_driver_serves_the_transports_that_it_claims_and_refuses_the_others(driv
         with BrokerProcess(node, folder=folder) as process:
             prove_ready(process, node.host, node.port, login=access.login)
             everybody = logins(access, clients)
-            exchange(node, *everybody, payload_bytes=200_000 if transport is Transport.TLS else 1_000)
+            exchange(node, *everybody, qos=driver.abilities.qos, payload_bytes=payload_bytes(driver, transport))
             if workload.credentials:
                 with pytest.raises(NotAdmittedError, match=r"CONNACK return code [45]"):
                     Client(HOST, node.port, login=replace(everybody[0], password=b"wrong"))
@@ -81,16 +83,53 @@ def logins(access, clients):
     ]
 
 
-def exchange(node, publisher, subscriber, *, payload_bytes):
-    """Inside TLS longer than a record; elsewhere short, because some brokers limit it (rumqttd) or drag (Mosquitto)."""
+def payload_bytes(driver, transport):
+    """Inside TLS longer than a record, where the broker takes that; elsewhere short: Mosquitto drags over WebSocket."""
+    limit = driver.abilities.payload_limit_bytes or LONG_BYTES
+    return min(LONG_BYTES, limit * 9 // 10) if transport is Transport.TLS else 1_000
+
+
+def exchange(node, publisher, subscriber, *, qos, payload_bytes):
     topic, payload = f"access/{secrets.token_hex(4)}", secrets.token_bytes(payload_bytes)
     with Client(HOST, node.port, login=subscriber) as receiving, Client(HOST, node.port, login=publisher) as sending:
-        receiving.subscribe(topic, 2)
-        for qos in (0, 1, 2):
-            sending.publish(topic, payload, qos=qos)
-        got = [receiving.receive(timeout_s=10) for _ in range(3)]
+        receiving.subscribe(topic, max(qos))
+        for each in qos:
+            sending.publish(topic, payload, qos=each)
+        got = [receiving.receive(timeout_s=10) for _ in qos]
 
-    assert [message.payload == payload for message in got] == [True] * 3
+    assert [message is not None and message.payload == payload for message in got] == [True] * len(qos)
+
+
+def test_permissions_are_kept_where_the_driver_claims_them(driver, tmp_path):
+    """Both may be read and written, one only read, one only written: by subscription and by publication."""
+    if not driver.abilities.has_permissions:
+        pytest.skip(f"{driver.name} has no permissions")
+    workload = Workload(credentials=Credentials("device-{client}", Secret(PASSWORD)))
+    clients = clients_of(workload, seed=1)
+    proof = f"{PROOF_PREFIX}#"
+    with open_access(workload, clients, host=HOST) as access:
+        security = replace(access.security, readable=("both/#", "in/#", proof), writable=("both/#", "out/#", proof))
+        node = node_for(driver, tmp_path / "0", replace(access, security=security))
+        with BrokerProcess(node, folder=tmp_path / "0") as process:
+            prove_ready(process, node.host, node.port, login=access.login)
+            publisher, subscriber = logins(access, clients)
+            arrived = {each: arrives(node, publisher, subscriber, f"{each}/x") for each in ("both", "in", "out")}
+
+    assert arrived == {"both": True, "in": False, "out": False}
+
+
+def arrives(node, publisher, subscriber, topic):
+    """Whether a message gets through; a broker may refuse, close or say nothing."""
+    try:
+        with (
+            Client(HOST, node.port, login=subscriber) as receiving,
+            Client(HOST, node.port, login=publisher) as sending,
+        ):
+            receiving.subscribe(topic, 1)
+            sending.publish(topic, b"x", qos=1)
+            return receiving.receive(timeout_s=1.5) is not None
+    except RunError:
+        return False
 
 
 @pytest.fixture(scope="module")

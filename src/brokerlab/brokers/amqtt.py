@@ -13,7 +13,7 @@ from pathlib import Path
 
 from argon2 import PasswordHasher
 
-from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Departure, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.source import Shipped
 from brokerlab.study.values import BrokerChoice, Transport
@@ -30,7 +30,9 @@ _FILE_PLUGIN = "amqtt.plugins.authentication.FileAuthPlugin"
 class Amqtt:
     name = "amqtt"
     source = Shipped()
-    abilities = Abilities(transports=tuple(Transport), has_credentials=True, licence="MIT")
+    abilities = Abilities(
+        transports=tuple(Transport), has_credentials=True, departs=(Departure.RAISES_QOS,), licence="MIT"
+    )
 
     def find(self) -> Found | Missing:
         try:

@@ -69,7 +69,7 @@ def listener_pids(host: str, port: int) -> set[int | None]:
         for connection in psutil.net_connections(kind="tcp")
         if connection.status == psutil.CONN_LISTEN
         and connection.laddr.port == port
-        and connection.laddr.ip in _ANY_ADDRESS | {host}
+        and connection.laddr.ip in _ANY_ADDRESS | {host, f"::ffff:{host}"}  # a socket for IPv6 that takes IPv4 as well
     }
 
 

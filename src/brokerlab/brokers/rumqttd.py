@@ -11,7 +11,7 @@ import importlib.metadata
 import sys
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Departure, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.source import Shipped
 from brokerlab.study.values import BrokerChoice
@@ -22,6 +22,8 @@ class Rumqttd:
     source = Shipped()
     abilities = Abilities(
         has_shared_subscriptions=True,
+        payload_limit_bytes=20_480,
+        departs=(Departure.RAISES_QOS,),
         licence="Apache-2.0",
     )
 

@@ -37,6 +37,10 @@ class Access:
             for spec in specs
         )
 
+    def speaking(self, protocol: str) -> "Access":
+        """The same, with the lab's own clients at this version: a broker may have no port for another one."""
+        return replace(self, login=replace(self.login, protocol=protocol))
+
     def _admitted(self, client: Client) -> Client:
         """Devices and probes, which the study counts as no clients, come in as the first client does."""
         known = self.clients.get(client.name, next(iter(self.clients.values()), None))

@@ -119,6 +119,8 @@ class _Walk:
         access = stack.enter_context(
             open_access(self._run.cell.workload, self._clients, host=HOST, beside=self._cast.beside)
         )
+        if driver(self._run.cell.broker.driver).abilities.has_port_per_protocol:
+            access = access.speaking(self._run.cell.workload.protocol)
         self._manifest.add("access", access.facts)
         self._process, self._login = self._start_broker(stack, access), access.login
         node = self._process.node

@@ -57,6 +57,7 @@ class Login:
     user: str | None = None
     password: bytes | None = field(default=None, repr=False)
     certificate: Path | None = None
+    protocol: str = "3.1.1"  # unless the client is told another
 
 
 class Client:
@@ -69,10 +70,12 @@ class Client:
         *,
         client_id: str | None = None,
         login: Login | None = None,
-        protocol: str = "3.1.1",
+        protocol: str | None = None,
         timeout_s: float = 5.0,
     ) -> None:
         """Connects; returns when the broker's CONNACK accepts."""
+        login = login or Login()
+        protocol = protocol or login.protocol
         self._level = LEVELS[protocol]
         self._address = f"{host}:{port}"
         self._parser = Parser(self._level)
@@ -82,7 +85,6 @@ class Client:
         self._last_id = 0
         self.read_ns = 0  # when what `receive` hands out was read
         self.client_id = client_id or f"brokerlab-{secrets.token_hex(6)}"
-        login = login or Login()
         with self._explained("connecting"):
             sock = socket.create_connection((host, port), timeout=timeout_s)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
