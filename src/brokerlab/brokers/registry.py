@@ -6,6 +6,7 @@ from types import MappingProxyType
 from brokerlab.brokers.amqtt import Amqtt
 from brokerlab.brokers.base import Broker
 from brokerlab.brokers.choice import proposal
+from brokerlab.brokers.gmqtt import Gmqtt
 from brokerlab.brokers.mosquitto import Mosquitto
 from brokerlab.brokers.nats import Nats
 from brokerlab.brokers.rumqttd import Rumqttd
@@ -14,6 +15,7 @@ from brokerlab.errors import UserError
 
 _ALL: tuple[Broker, ...] = (
     Amqtt(),
+    Gmqtt(),
     Mosquitto(),
     Nats(),
     Rumqttd(),

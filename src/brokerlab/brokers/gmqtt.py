@@ -1,0 +1,100 @@
+"""gmqtt, a broker in Go.
+
+Stock is its shipped configuration, but for what a run needs:
+
+    listeners        one, at the asked address
+    plugin_order     its counters, and no federation or administration, which have listeners of their own
+    max_packet_size  one byte less than shipped: MQTT 5 clients refuse the shipped value as out of range
+    log level        warnings; it logs every client otherwise
+
+    lossless         a queue of 1,000,000 messages for each client instead of 1,000; above it drops, and counts that
+
+There is no durable: sessions survive only in a Redis beside it, and retained messages not even there. There is no
+tuned, because its documentation recommends nothing.
+
+To MQTT 5 clients it says that QoS 1 is the highest, and does serve QoS 2. Client certificates are in its configuration,
+but no line of it reads them. Over WebSocket it loses a byte of a frame that ends one byte after what it reads at a
+time, which with small messages is never the case.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from brokerlab.brokers.base import OPEN, Abilities, Departure, Found, Missing, Node, Security
+from brokerlab.brokers.built import find_built, program_of, secret
+from brokerlab.brokers.choice import check_choice
+from brokerlab.brokers.port import free_port
+from brokerlab.brokers.source import GoModule
+from brokerlab.study.values import BrokerChoice, Transport
+
+_MODULE = "github.com/DrmagicE/gmqtt"
+_CONFIG = "gmqtt.yml"
+_HIGHEST_PACKET_SIZE = 268_435_455  # MQTT 5 section 2.2.3: the largest remaining length
+_LOSSLESS_QUEUE = 1_000_000
+
+
+class Gmqtt:
+    name = "gmqtt"
+    source = GoModule(_MODULE, "v0.5.0", f"{_MODULE}/cmd/gmqttd", "gmqttd")
+    abilities = Abilities(
+        protocols=("3.1", "3.1.1", "5.0"),
+        presets=("stock", "lossless"),
+        transports=tuple(Transport),
+        has_credentials=True,
+        has_shared_subscriptions=True,
+        is_scalable=True,
+        departs=(Departure.NO_RETAIN_FLAG,),
+        licence="MIT",
+    )
+
+    def find(self) -> Found | Missing:
+        return find_built(self.name, self.source)
+
+    def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        check_choice(choice, self.abilities, security)
+        counters = f"{host}:{free_port(host)}"
+        return Node(
+            argv=(program_of(self.find(), choice), "start", "-c", str(folder.absolute() / _CONFIG)),
+            host=host,
+            port=port,
+            files={_CONFIG: json.dumps(_config(choice.preset, host, port, counters, security), indent=2) + "\n"},
+            secrets={_passwords(security): _accounts(security.users)} if security.users else {},
+            page=f"http://{counters}/metrics",
+        )
+
+
+def _config(preset: str, host: str, port: int, counters: str, security: Security) -> Mapping[str, object]:
+    """Its file is YAML, of which JSON is a part."""
+    listener: dict[str, object] = {"address": f"{host}:{port}"}
+    if security.transport.is_encrypted:
+        listener["tls"] = {"cert": str(security.certificate), "key": str(security.key)}
+    if security.transport.is_framed:
+        listener["websocket"] = {"path": "/"}
+    mqtt = {"max_packet_size": _HIGHEST_PACKET_SIZE}
+    if preset == "lossless":
+        mqtt["max_queued_messages"] = _LOSSLESS_QUEUE
+    plugins: dict[str, object] = {"prometheus": {"path": "/metrics", "listen_address": counters}}
+    if security.users:
+        plugins["auth"] = {"hash": "sha256", "password_file": str(_passwords(security))}
+    return {
+        "listeners": [listener],
+        "mqtt": mqtt,
+        "plugins": plugins,
+        "plugin_order": (["auth"] if security.users else []) + ["prometheus"],
+        "log": {"level": "warn", "format": "text"},
+    }
+
+
+def _passwords(security: Security) -> Path:
+    return secret(security, "gmqtt_password.yml")
+
+
+def _accounts(users: Mapping[str, str]) -> str:
+    return json.dumps(
+        [
+            {"username": name, "password": hashlib.sha256(password.encode()).hexdigest()}
+            for name, password in users.items()
+        ]
+    )
