@@ -93,7 +93,8 @@ class Node:
     # Files below Security.folder -> what they hold.
     secrets: Mapping[Path, str | bytes] = field(default_factory=dict, repr=False)
     env: Mapping[str, str] = field(default_factory=dict)  # added to the environment
-    scratch: tuple[str, ...] = ()  # the broker's own data below the node's folder, removed at its stop
+    # Folders for the broker's own data below the node's, made empty at its start and removed at its stop.
+    scratch: tuple[str, ...] = ()
     ready_s: float = 20.0  # how long it may take until it delivers
     stop_s: float = 5.0  # how long it may take to end after SIGTERM
     page: str | None = None  # the address where it tells its own counters (CountsOnPage)

@@ -16,6 +16,7 @@ def check_choice(choice: BrokerChoice, abilities: Abilities, security: Security 
     for is_asked, has_it, what in (
         (bool(security.users), abilities.has_credentials, "user names"),
         (security.authority is not None, abilities.has_client_certificates, "client certificates"),
+        (bool(security.readable or security.writable), abilities.has_permissions, "topic permissions"),
     ):
         if is_asked and not has_it:
             raise UserError(f"broker {choice.name}: the driver {choice.driver} has no {what}")

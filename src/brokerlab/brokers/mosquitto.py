@@ -1,12 +1,17 @@
-"""Mosquitto, a broker in C with one thread.
+"""Mosquitto, a broker in C with one thread: Debian's own, and newer ones from newer Debians.
 
-Stock is Mosquitto without a configuration file, but for what a run needs:
-
-    listener, allow_anonymous   since 2.0 Mosquitto serves nobody without them; with user names, password_file instead
-    protocol, certfile …        what the listener speaks, where that is not bare TCP
-    user                        the one who runs it: otherwise a Mosquitto started by root changes its user,
-                                at which the kernel forgets that it shall die with us
-    sys_interval 1              its counters are at most 1 s old instead of 10 s, or each run would wait for them
+stock     Mosquitto without a configuration file, but for what a run needs:
+            listener, allow_anonymous   since 2.0 Mosquitto serves nobody without them; with user names, password_file
+            protocol, certfile …        what the listener speaks, where that is not bare TCP
+            acl_file                    where topics are forbidden
+            user                        the one who runs it: otherwise a Mosquitto started by root changes its user,
+                                        at which the kernel forgets that it shall die with us
+            sys_interval 1              its counters are at most 1 s old instead of 10 s, or each run would wait
+lossless  no limit to what waits for a client (stock drops what comes after 1,000 messages). The messages in flight
+          stay at 20: more of them save none.
+durable   lossless, with the database on the disk: written whole, and synced, after each turn of its loop in which
+          anything was stored. What that turn acknowledged was acknowledged before, so a crash can still cost it.
+tuned     lossless, without Nagle's delay, and with up to 1,000 messages in flight to each client.
 
 Over WebSocket Mosquitto 2.0.11 hands a packet above 4 KiB on in pieces of 4 KiB, one every 0.1 s (its subscribers
 get 50 kB after 1.2 s): that is its own doing and stands in the results.
@@ -22,40 +27,63 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from brokerlab.brokers.base import OPEN, Abilities, Counter, Found, Missing, Node, Security
+from brokerlab.brokers.cache import how_to_install
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.program import find_program, version_said_by
-from brokerlab.brokers.source import Debian
+from brokerlab.brokers.source import Debian, DebianSuite
+from brokerlab.brokers.suite import by_loader, find_in_suite
 from brokerlab.errors import UserError
 from brokerlab.study.values import BrokerChoice, Qos, Transport
 
 _PROGRAM = "mosquitto"
-_HINT = "apt-get install mosquitto"
+_SUITES = {"2.0.21": "trixie", "2.1.2": "forky"}
 _SYSTEM_PROGRAMS = Path("/usr/sbin")  # Debian's place for it, not on the PATH of every user
 
 # Mosquitto 2.0 hashes passwords with so many rounds unless told otherwise (mosquitto_passwd), and accepts any number.
 _ROUNDS = 101
 _SALT_BYTES = 12
 
+_DATA = "data"
+_TOPICS = "topics.acl"
+_LOSSLESS = ("max_queued_messages 0",)
+_PRESETS: Mapping[str, tuple[str, ...]] = {
+    "stock": (),
+    "lossless": _LOSSLESS,
+    "durable": (*_LOSSLESS, "persistence true", "autosave_on_changes true", "autosave_interval 1"),
+    "tuned": (*_LOSSLESS, "set_tcp_nodelay true", "max_inflight_messages 1000"),
+}
+
 
 class Mosquitto:
-    name = "mosquitto"
-    source = Debian(("mosquitto",))
     abilities = Abilities(
         protocols=("3.1", "3.1.1", "5.0"),
+        presets=tuple(_PRESETS),
         transports=tuple(Transport),
         has_credentials=True,
         has_client_certificates=True,
         has_shared_subscriptions=True,
+        has_permissions=True,
+        has_bridges=True,
         licence="EPL-2.0 or BSD-3-Clause",
     )
 
+    def __init__(self, version: str | None = None) -> None:
+        """Debian's own, or the one of a newer Debian."""
+        self._version = version
+        self.name = _PROGRAM if version is None else f"{_PROGRAM}@{version}"
+        self.source: Debian | DebianSuite = (
+            Debian((_PROGRAM,)) if version is None else DebianSuite(_SUITES[version], (_PROGRAM,))
+        )
+
     def find(self) -> Found | Missing:
+        if self._version is not None:
+            return find_in_suite(self.name, _PROGRAM, "usr/sbin/mosquitto", self._version)
         program = find_program(_PROGRAM, _SYSTEM_PROGRAMS)
         if program is None:
-            return Missing(f"the program {_PROGRAM} is not here", hint=_HINT)
+            return Missing(f"the program {_PROGRAM} is not here", hint=how_to_install(self.name))
         version = version_said_by(program, "-h", r"mosquitto version (\S+)")
         if version is None:
-            return Missing(f"{program} does not say its version", hint=_HINT)
+            return Missing(f"{program} does not say its version", hint=how_to_install(self.name))
         return Found(program, version)
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
@@ -63,34 +91,47 @@ class Mosquitto:
         found = self.find()
         if isinstance(found, Missing):
             raise UserError(f"broker {choice.name}: {found.reason}", hint=found.hint)
+        here = folder.absolute()
+        arguments = ("-c", str(here / "mosquitto.conf"))
+        lines = [*_lines(host, port, security, here), *_PRESETS[choice.preset]]
+        if choice.preset == "durable":
+            lines.append(f"persistence_location {here / _DATA}/")
+        files = {"mosquitto.conf": "\n".join(lines) + "\n"}
+        if _has_permissions(security):
+            files[_TOPICS] = "".join(f"{line}\n" for line in _permissions(security))
         return Node(
-            argv=(found.program, "-c", str(folder.absolute() / "mosquitto.conf")),
+            argv=(found.program, *arguments) if self._version is None else by_loader(found, *arguments),
             host=host,
             port=port,
-            files={"mosquitto.conf": "\n".join(_lines(host, port, security)) + "\n"},
+            files=files,
             secrets={_passwords(security): _password_file(security.users)} if security.users else {},
+            scratch=(_DATA,),
         )
 
     def counters(self) -> tuple[Counter, ...]:
-        """Seen on 2.0.11; the contract suite looks again."""
+        """Seen on 2.0.11, 2.0.21 and 2.1.2; the contract suite looks again."""
+        is_old = self._version is None
+        every = (Qos.AT_MOST_ONCE, Qos.AT_LEAST_ONCE, Qos.EXACTLY_ONCE)
         return (
             Counter(
                 "$SYS/broker/publish/messages/received",
                 equals="publications",
-                qos=(Qos.AT_MOST_ONCE, Qos.AT_LEAST_ONCE),
-                has_retained=False,
-                note="Mosquitto leaves publications at QoS 2 and retained ones out of this counter",
+                qos=every[:2] if is_old else every,
+                has_retained=not is_old,
+                note="Mosquitto 2.0.11 leaves publications at QoS 2 and retained ones out of this counter"
+                if is_old
+                else "",
             ),
             Counter(
                 "$SYS/broker/publish/bytes/received",
                 equals="payload_bytes",
-                qos=(Qos.AT_MOST_ONCE, Qos.AT_LEAST_ONCE, Qos.EXACTLY_ONCE),
+                qos=every,
                 note="payload bytes, which the readiness proof has none of",
             ),
         )
 
 
-def _lines(host: str, port: int, security: Security) -> Iterator[str]:
+def _lines(host: str, port: int, security: Security, folder: Path) -> Iterator[str]:
     """The configuration; what belongs to the listener follows its line."""
     yield f"listener {port} {host}"
     if security.transport.is_framed:
@@ -109,9 +150,21 @@ def _lines(host: str, port: int, security: Security) -> Iterator[str]:
     yield "allow_anonymous false" if security.users else "allow_anonymous true"
     if security.users:
         yield f"password_file {_passwords(security)}"
+    if _has_permissions(security):
+        yield f"acl_file {folder / _TOPICS}"
     yield "sys_interval 1"
     with contextlib.suppress(KeyError):  # a user without a name is not root, and only root's Mosquitto changes its user
         yield f"user {pwd.getpwuid(os.geteuid()).pw_name}"
+
+
+def _has_permissions(security: Security) -> bool:
+    return bool(security.readable or security.writable)
+
+
+def _permissions(security: Security) -> Iterator[str]:
+    """For every user, and for those without a name: `topic` lines would need one section for each."""
+    yield from (f"pattern read {each}" for each in (*security.readable, "$SYS/#"))
+    yield from (f"pattern write {each}" for each in security.writable)
 
 
 def _private(security: Security) -> Path:

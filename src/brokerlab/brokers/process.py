@@ -143,6 +143,8 @@ class BrokerProcess:
 
     def _write_files(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
+        for name in self.node.scratch:
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
         for name, text in self.node.files.items():
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)

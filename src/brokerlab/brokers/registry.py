@@ -17,6 +17,8 @@ _ALL: tuple[Broker, ...] = (
     Amqtt(),
     Gmqtt(),
     Mosquitto(),
+    Mosquitto("2.0.21"),
+    Mosquitto("2.1.2"),
     Nats(),
     Rumqttd(),
     Scripted(),  # not a broker to compare: it proves the meter

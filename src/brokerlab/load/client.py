@@ -41,7 +41,9 @@ from brokerlab.load.streaming import RefusedError
 _Answer = TypeVar("_Answer", bound=Packet)
 _READ_BYTES = 65_536
 _SEND_S = 20.0  # without a byte taken, at the longest
-_LONGEST_KEEP_ALIVE_S = 0xFFFF  # 18 hours without a ping; 0, which turns it off, is refused by rumqttd
+# 18 hours without a ping. Not 0, which turns it off and is refused by rumqttd, and not the highest that there is,
+# with which Mosquitto 2.0.21 takes a client for silent from the beginning.
+_LONG_KEEP_ALIVE_S = 0xFFFE
 _BAD_LOGIN = (4, 5, 0x86, 0x87)  # CONNACK: bad user name or password, not authorized (MQTT 3.1.1, 5.0)
 
 
@@ -94,7 +96,7 @@ class Client:
         try:
             with self._explained("the handshake"):
                 shake_hands(self._stream, time.monotonic() + timeout_s)
-            self._send(Connect(self.client_id, _LONGEST_KEEP_ALIVE_S, username=login.user, password=login.password))
+            self._send(Connect(self.client_id, _LONG_KEEP_ALIVE_S, username=login.user, password=login.password))
             self._require_accepted(self._await(ConnAck, timeout_s))
         except BaseException:
             self._stream.close()

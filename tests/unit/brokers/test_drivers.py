@@ -82,7 +82,11 @@ def test_mosquitto_keeps_its_user(tmp_path):
 
 
 def test_only_brokers_with_counters_have_counters():
-    assert {name for name in DRIVERS if isinstance(driver(name), CountsOnTopics)} == {"mosquitto"}
+    assert {name for name in DRIVERS if isinstance(driver(name), CountsOnTopics)} == {
+        "mosquitto",
+        "mosquitto@2.0.21",
+        "mosquitto@2.1.2",
+    }
 
 
 def test_scripted_has_the_options_of_the_script(tmp_path):
@@ -123,6 +127,8 @@ def test_broker_that_is_not_here_is_refused_with_a_hint(tmp_path, monkeypatch):
     monkeypatch.setattr(mosquitto, "_SYSTEM_PROGRAMS", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert driver("mosquitto").find() == Missing("the program mosquitto is not here", "apt-get install mosquitto")
+    assert driver("mosquitto").find() == Missing(
+        "the program mosquitto is not here", "brokerlab brokers install mosquitto"
+    )
     with pytest.raises(UserError, match="the program mosquitto is not here"):
         driver("mosquitto").node(choice("mosquitto"), folder=tmp_path, host=HOST, port=PORT)
