@@ -15,9 +15,10 @@ from brokerlab.lab.clients import SUBSCRIBERS, Clients, worker_specs
 from brokerlab.load.spec import Client, Granted, WorkerSpec
 from brokerlab.load.starting import QOS as COMMAND_QOS
 from brokerlab.load.topics import PROBE_PREFIX, own_filter
+from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.topics import expand, topic_matches
-from brokerlab.study.values import ClientLife, Mqtt5, Payload, Probe, Roles, Schedule, Start, Topics, Workload
+from brokerlab.study.values import ClientLife, Payload, Probe, Roles, Schedule, Start, Topics, Workload
 
 PUBLISHERS, DEVICES, LOOPS, PROBE, FILTERS = "publishers/0", "devices/0", "loops/0", "probe/0", "filters/0"
 PROBE_BYTES = 16  # the payload of a probe: its identity, which holds the time

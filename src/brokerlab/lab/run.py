@@ -48,6 +48,7 @@ from brokerlab.study.values import ABRUPT, Arrivals, Start, Study
 
 HOST = "127.0.0.1"
 _ANSWER_S = 10.0  # the longest that a broker may take over one CONNACK or SUBACK
+_PAUSED_QUIET_NS = 5_000_000_000  # after a pause many brokers have lost something: what else would come has come then
 _LOOK_S = 0.1  # how often a waiting lab looks whether broker and workers live
 
 
@@ -203,12 +204,16 @@ class _Walk:
                 self._crew.settled(deadline_ns=drain_ns)
             elif publications is not None:
                 news = self._trials.news(publications) if self._trials else publications
-                self._crew.drain(self._expected(news), deadline_ns=drain_ns)
+                self._crew.drain(self._expected(news), deadline_ns=drain_ns, quiet_ns=self._quiet_ns())
                 if self._trials:
                     self._trials.made.append(self._trials.judge("measure", self._order, news)[0])
         if publications is not None and self._clients.is_replay:
             self._replay(publications)
         return publications
+
+    def _quiet_ns(self) -> int:
+        """After so long without a message no more are waited for; 0: until the end of drain."""
+        return _PAUSED_QUIET_NS if self._run.cell.workload.pause is not None else 0
 
     def _search(self) -> dict[int, int] | None:
         """Makes the trials, then measures at the rate that was found."""

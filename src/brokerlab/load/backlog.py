@@ -32,9 +32,17 @@ class BacklogWatch:
         self._over.set()
         self._thread.join()
 
-    def mean_bytes(self, start_ns: int, end_ns: int) -> float | None:
-        """Of the readings between the two times, each that of the fullest socket; None if there were none."""
-        seen = [unread for at_ns, unread in self._readings if start_ns <= at_ns <= end_ns]
+    def mean_bytes(self, start_ns: int, end_ns: int, *, but: tuple[int, int] = (0, 0)) -> float | None:
+        """Of the readings between the two times, each that of the fullest socket; None if there were none.
+
+        What waits during a planned pause (`but`), and until the first look after it, says nothing of the reader.
+        """
+        pause_ns, read_ns = but[0], but[1] + round(_PERIOD_S * 1e9) if but[1] else 0
+        seen = [
+            unread
+            for at_ns, unread in self._readings
+            if start_ns <= at_ns <= end_ns and not pause_ns <= at_ns < read_ns
+        ]
         return statistics.fmean(seen) if seen else None
 
     def _watch(self) -> None:

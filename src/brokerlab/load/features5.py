@@ -23,8 +23,9 @@ from brokerlab.load.properties import (
     encode_properties,
 )
 from brokerlab.load.spec import Client
+from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.topics import expand
-from brokerlab.study.values import Mqtt5, Workload
+from brokerlab.study.values import Workload
 
 Longs = NDArray[np.int64]
 

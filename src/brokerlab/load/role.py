@@ -70,6 +70,7 @@ class Connections:
     def __init__(self, epoll: select.epoll, log: SessionLog, *, keep_alive_s: int = 60) -> None:
         self.epoll, self._log = epoll, log
         self._writing: set[int] = set()
+        self._deaf: set[int] = set()
         self.open: dict[int, Client] = {}
         self.closed_by_broker: list[str] = []
         self._pings = Pings(keep_alive_s)
@@ -82,13 +83,23 @@ class Connections:
     def want_write(self, fd: int, wanted: bool) -> None:
         """Has the loop call `ready` when the socket takes bytes again, or no longer."""
         if wanted != (fd in self._writing):
-            self.epoll.modify(fd, select.EPOLLIN | (select.EPOLLOUT if wanted else 0))
             (self._writing.add if wanted else self._writing.discard)(fd)
+            self._modify(fd)
+
+    def want_read(self, fd: int, wanted: bool) -> None:
+        """Has the loop call `ready` when something can be read, or no longer; the end of a connection always shows."""
+        (self._deaf.discard if wanted else self._deaf.add)(fd)
+        self._modify(fd)
+
+    def _modify(self, fd: int) -> None:
+        events = (0 if fd in self._deaf else select.EPOLLIN) | (select.EPOLLOUT if fd in self._writing else 0)
+        self.epoll.modify(fd, events)
 
     def lost(self, fd: int, reason: str) -> None:
         """Takes note that the broker ended a connection; the others go on."""
         client = self.open.pop(fd)
         self._writing.discard(fd)
+        self._deaf.discard(fd)
         self.epoll.unregister(fd)
         self._log.add(client, "closed by broker")
         self.closed_by_broker.append(f"{client.name}: {reason}")
@@ -97,6 +108,7 @@ class Connections:
         """Forgets a connection that ends by plan; its stream is the caller's to close."""
         del self.open[fd]
         self._writing.discard(fd)
+        self._deaf.discard(fd)
         self.epoll.unregister(fd)
 
     @property

@@ -18,16 +18,15 @@ from brokerlab.load.gather import Gather
 from brokerlab.load.lag import Lag
 from brokerlab.load.lives import Lives
 from brokerlab.load.opening import Openings, connect_facts
-from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import LEVELS
-from brokerlab.load.passing import Passing, passing_of
+from brokerlab.load.passing import passing_of
+from brokerlab.load.pausing import Pausing
 from brokerlab.load.pings import PINGREQ
-from brokerlab.load.resolver import Resolver, resolver_of
+from brokerlab.load.resolver import resolver_of
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
-    Client,
     Connect,
     Connected,
     Drain,
@@ -39,7 +38,7 @@ from brokerlab.load.spec import (
     Subscribe,
     WorkerSpec,
 )
-from brokerlab.load.stream import Stream
+from brokerlab.load.subscriber import Subscriber
 from brokerlab.load.subscriptions import Subscriptions, is_suback
 from brokerlab.load.tally import Tally
 from brokerlab.record.directory import RunDirectory
@@ -51,30 +50,6 @@ _BUFFER_BYTES = 1 << 20
 _RECEIVE_BUFFER_BYTES = 4 << 20
 _QUIET_NS = 250_000_000  # after the last expected message: time for duplicates to show up
 _CHECK_NS = 50_000_000
-
-
-class Subscriber:
-    """One client of a subscribing worker; a worker may have tens of thousands of them."""
-
-    __slots__ = ("client", "empty_ns", "expected", "held", "highest", "outbox", "passing", "stream", "unread")
-
-    def __init__(self, client: Client, stream: Stream, *, qos: int, resolver: Resolver | None) -> None:
-        self.client, self.stream = client, stream
-        self.outbox = Outbox(stream)
-        self.unread = b""
-        # QoS 2 identifiers that are not released yet
-        self.held = np.zeros(wire.HELD_BYTES if qos == Qos.EXACTLY_ONCE else 0, dtype=np.uint8)
-        self.empty_ns = now_ns()  # when the socket was last seen empty
-        self.highest: NDArray[np.int64] | None = None  # sequence number by publisher, where the window wants to know
-        self.passing: Passing | None = None  # a long packet that is on its way in
-        self.expected = None if resolver is None else resolver.expected()
-
-    def come_back(self, stream: Stream, *, is_resumed: bool) -> None:
-        """Goes on over another connection, with its session if the broker still has it."""
-        self.stream, self.outbox, self.unread, self.passing = stream, Outbox(stream), b"", None
-        self.empty_ns = now_ns()
-        if not is_resumed:
-            self.held[:] = 0
 
 
 class Subscribing:
@@ -93,6 +68,7 @@ class Subscribing:
         self._openings: Openings | None = None
         self._subscriptions: Subscriptions | None = None
         self._lives = Lives(spec)
+        self._pausing = Pausing(spec.workload.pause, connections)
         self._backlog: BacklogWatch | None = None
         self._is_lasting = spec.workload.clients.session is SessionKind.PERSISTENT
         self._away: dict[int, Subscriber] = {}  # by number: those that come back
@@ -134,14 +110,17 @@ class Subscribing:
         else:
             subscriber.come_back(stream, is_resumed=session.is_resumed)
         self._open[stream.fileno()] = subscriber
-        stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+        if not self._pausing.is_planned:  # a buffer of the usual size is what a pause is about
+            stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
         stream.stamp()
         if self._order.end_ns:
             if not session.is_resumed:
                 self._ask(stream.fileno(), subscriber)
         elif len(self._open) == len(self._spec.clients):
             self._say(Connected())
-        if stream.has_more:
+        if self._pausing.is_on:
+            self._connections.want_read(stream.fileno(), False)
+        elif stream.has_more:
             self.ready(stream.fileno(), select.EPOLLIN)
 
     def subscribe(self, order: Subscribe) -> None:
@@ -164,6 +143,7 @@ class Subscribing:
                 raise UserError("a search needs messages that carry their intended time: give the payload 16 B or more")
             self._rows.tally = Tally(order.measure_ns, order.end_ns)
         self._lives.begin(order, self._spec.clients)
+        self._pausing.begin(order)
         self._backlog = BacklogWatch(self._open)
         if self._openings is not None:
             self._openings.go()
@@ -172,6 +152,7 @@ class Subscribing:
     def retime(self, order: Go) -> None:
         self._order = order
         self._lives.begin(order, self._spec.clients)
+        self._pausing.begin(order)
 
     def drain(self, order: Drain) -> None:
         self._cpu_ns += time.process_time_ns()
@@ -202,7 +183,7 @@ class Subscribing:
         backlog_bytes = None
         if self._backlog is not None:
             self._backlog.close()
-            backlog_bytes = self._backlog.mean_bytes(self._order.measure_ns, self._order.end_ns)
+            backlog_bytes = self._backlog.mean_bytes(self._order.measure_ns, self._order.end_ns, but=self._pausing.span)
         self._rows.flush()
         self._writer.close()
         if self._openings:
@@ -234,6 +215,7 @@ class Subscribing:
                 self._answer(fd, subscriber)
         self._end_lives(now)
         wakes = [self._openings.tick(now) if self._openings else None, self._lives.next_ns()]
+        wakes.append(self._pausing.tick(now, self._open))
         if self._subscriptions:
             wakes.append(self._subscriptions.tick(now))
         if self._drain and not self._is_settled:
@@ -245,7 +227,7 @@ class Subscribing:
         """Says so when everything is here and quiet, or nothing more is to be waited for."""
         arrived = self._rows.total - self._before
         is_complete = arrived >= drain.expected and now - self._last_ns > _QUIET_NS
-        is_quiet = 0 < drain.quiet_ns < now - max(self._last_ns, self._drain_ns)
+        is_quiet = 0 < drain.quiet_ns < now - max(self._last_ns, self._drain_ns, self._pausing.end_ns)
         if is_complete or is_quiet or now >= drain.deadline_ns:
             self._is_settled = True
             self._say(Settled(arrived, self._order.number))
@@ -291,7 +273,7 @@ class Subscribing:
         if not got:
             raise ConnectionResetError("the broker closed the connection")
         if self._order.measure_ns <= arrived_ns < self._order.end_ns:
-            self._lag.note(now_ns() - arrived_ns)
+            self._lag.note(now_ns() - self._pausing.readable_ns(arrived_ns))
         length += got
         before = self._rows.total
         at = 0

@@ -7,7 +7,7 @@ so that `scenario.workload.payload` and the levels of `scenario.variables.payloa
 import re
 from dataclasses import replace
 
-from brokerlab.study import life, mqtt5, names, quantity, roles, subscriptions, topic_factors, wills
+from brokerlab.study import life, mqtt5, names, pause, quantity, roles, subscriptions, topic_factors, wills
 from brokerlab.study.access import read_certificates, read_transport
 from brokerlab.study.factor import FactorKind, read_qos, read_whole
 from brokerlab.study.problems import RuleError, check_name
@@ -189,6 +189,7 @@ _KINDS = (
     ),
     *roles.KINDS,
     *wills.KINDS,
+    *pause.KINDS,
     *topic_factors.KINDS,
     *mqtt5.KINDS,
     *subscriptions.KINDS,

@@ -13,6 +13,7 @@ from brokerlab.study import values as v
 from brokerlab.study.life import LifePart
 from brokerlab.study.mqtt5 import Expiry, Mqtt5Part, Properties, PropertyBytes, ReceiveMaximum, Switch
 from brokerlab.study.part import Part
+from brokerlab.study.pause import PauseDuration, PausePart
 from brokerlab.study.payload import PayloadPart, as_mapping
 from brokerlab.study.subscriptions import Churn, Kind, SubscriptionsPart, Table, TableClients
 from brokerlab.study.topics_part import Count, Depth, Length, Retain, TopicsPart
@@ -140,6 +141,7 @@ class WorkloadPart(Part):
     echo: roles.EchoPart = roles.EchoPart()
     probe: roles.ProbePart | None = None
     will: wills.WillPart | None = None
+    pause: PausePart | None = None
     mqtt5: Mqtt5Part = Mqtt5Part()
     subscriptions: SubscriptionsPart = SubscriptionsPart()
     start: StartKind = _WORKLOAD.start.value
@@ -163,6 +165,7 @@ class WorkloadPart(Part):
             echo=self.echo.value(),
             probe=None if self.probe is None else self.probe.value(),
             will=None if self.will is None else self.will.value(),
+            pause=None if self.pause is None else self.pause.value(),
             mqtt5=self.mqtt5.value(),
             subscriptions=self.subscriptions.value(),
             start=v.Start(self.start),
@@ -201,6 +204,7 @@ class VariablesPart(Part):
     start: list[StartKind] = Field(default=[], min_length=1)
     will_qos: list[QosLevel] = Field(default=[], min_length=1)
     will_delay: list[wills.Delay] = Field(default=[], min_length=1)
+    pause: list[PauseDuration] = Field(default=[], min_length=1)
     topics: list[Count] = Field(default=[], min_length=1)
     depth: list[Depth] = Field(default=[], min_length=1)
     length: list[Length] = Field(default=[], min_length=1)

@@ -9,6 +9,7 @@ from pydantic import PlainValidator
 from brokerlab.study import quantity
 from brokerlab.study import values as v
 from brokerlab.study.factor import OFF, ON, FactorKind, read_switch, read_whole
+from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.part import Part
 from brokerlab.study.problems import RuleError
 
@@ -48,8 +49,8 @@ Expiry = Annotated[int | None, PlainValidator(read_expiry_s)]
 
 
 class Mqtt5Part(Part):
-    user_properties: Properties = v.Mqtt5().user_properties
-    property_bytes: PropertyBytes = v.Mqtt5().property_bytes
+    user_properties: Properties = Mqtt5().user_properties
+    property_bytes: PropertyBytes = Mqtt5().property_bytes
     topic_alias: Switch = OFF
     expiry: Expiry = None
     receive_maximum: ReceiveMaximum = None
@@ -57,8 +58,8 @@ class Mqtt5Part(Part):
     response_topic: Switch = OFF
     session_expiry: Expiry = None
 
-    def value(self) -> v.Mqtt5:
-        return v.Mqtt5(
+    def value(self) -> Mqtt5:
+        return Mqtt5(
             user_properties=self.user_properties,
             property_bytes=self.property_bytes,
             topic_alias=self.topic_alias == ON,
@@ -70,7 +71,7 @@ class Mqtt5Part(Part):
         )
 
 
-def written(mqtt5: v.Mqtt5) -> dict[str, Any]:
+def written(mqtt5: Mqtt5) -> dict[str, Any]:
     """The key of a study file; none where nothing of MQTT 5.0 is asked for."""
     every = {
         "user_properties": mqtt5.user_properties,
@@ -83,7 +84,7 @@ def written(mqtt5: v.Mqtt5) -> dict[str, Any]:
         "session_expiry": _seconds(mqtt5.session_expiry_s),
     }
     used = {key: value for key, value in every.items() if value is not None}
-    return {} if mqtt5 == v.Mqtt5() else {"mqtt5": used}
+    return {} if mqtt5 == Mqtt5() else {"mqtt5": used}
 
 
 def _seconds(expiry_s: int | None) -> str | None:

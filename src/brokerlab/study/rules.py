@@ -17,6 +17,7 @@ from brokerlab.study.facts import DriverFacts
 from brokerlab.study.life_rules import check_life
 from brokerlab.study.lookup import VARIABLES, WORKLOAD, items_of, read_or_none, values_of
 from brokerlab.study.nearest import listed
+from brokerlab.study.pause_rules import check_pause
 from brokerlab.study.payload_rules import check_payload
 from brokerlab.study.problems import RuleError, check_name
 from brokerlab.study.readers import read_arrivals, read_needed_phase_s, read_store_s
@@ -51,6 +52,7 @@ def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> No
     check_subscriptions(document)
     check_start(document)
     check_wills(document, drivers, list(_used_brokers(document)))
+    check_pause(document)
     _check_settings_have_effect(document)
 
 

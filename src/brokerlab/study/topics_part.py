@@ -27,7 +27,7 @@ def _read_share(written: object) -> tuple[str, ...]:
     return tuple(factors.read_name(name) for name in names)
 
 
-def _read_subscribe_at(written: object) -> v.SubscribeAt:
+def read_subscribe_at(written: object) -> v.SubscribeAt:
     return v.SubscribeAt(check_name("time to subscribe", written, known=[at.value for at in v.SubscribeAt]))
 
 
@@ -39,7 +39,7 @@ class TopicsPart(Part):
     depth: Depth = _TOPICS.depth
     length: Length = _TOPICS.length_bytes
     share: Annotated[tuple[str, ...], PlainValidator(_read_share)] = _TOPICS.share
-    subscribe_at: Annotated[v.SubscribeAt, PlainValidator(_read_subscribe_at)] = _TOPICS.subscribe_at
+    subscribe_at: Annotated[v.SubscribeAt, PlainValidator(read_subscribe_at)] = _TOPICS.subscribe_at
 
     def value(self) -> v.Topics:
         return v.Topics(

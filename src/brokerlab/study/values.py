@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
+from brokerlab.study.mqtt5_values import Mqtt5
+from brokerlab.study.pause_values import Pause
 from brokerlab.study.secret import Secret
 from brokerlab.study.table import FilterTable
 from brokerlab.study.will_values import Wills
@@ -287,20 +289,6 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Mqtt5:
-    """What MQTT 5.0 adds; the sections are those of its specification."""
-
-    user_properties: int = 0  # of each message, 3.3.2.3.7
-    property_bytes: int = 20  # name and value of one user property
-    topic_alias: bool = False  # 3.3.2.3.4
-    expiry_s: int | None = None  # of each message, 3.3.2.3.3
-    receive_maximum: int | None = None  # of every client of ours, 3.1.2.11.3
-    subscription_identifiers: bool = False  # 3.8.2.1.2
-    response_topic: bool = False  # with correlation data, 4.10
-    session_expiry_s: int | None = None  # of every client of ours, 3.1.2.11.2
-
-
-@dataclass(frozen=True, slots=True)
 class Workload:
     publishers: int = 1
     subscribers: int = 1
@@ -319,7 +307,8 @@ class Workload:
     echo: Echo = Echo()
     probe: Probe | None = None
     will: Wills | None = None
-    mqtt5: Mqtt5 = Mqtt5()
+    pause: Pause | None = None  # of the subscribers; None: they always read
+    mqtt5: Mqtt5 = field(default_factory=Mqtt5)
     subscriptions: FilterTable = field(default_factory=FilterTable)  # beside those of the subscribers
     start: Start = Start.CLOCK
 

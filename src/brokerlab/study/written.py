@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-from brokerlab.study import mqtt5, quantity, roles, subscriptions, wills
+from brokerlab.study import mqtt5, pause, quantity, roles, subscriptions, wills
 from brokerlab.study.access import written_credentials
 from brokerlab.study.arrivals import KEYS
 from brokerlab.study.factors import FACTORS
@@ -83,6 +83,7 @@ def _workload(workload: Workload) -> dict[str, Any]:
         "clients": _on_one_line(written_life(workload.clients)),
         **_flat(roles.written(workload)),
         **_flat(wills.written(workload.will)),
+        **_flat(pause.written(workload.pause)),
         **_flat(mqtt5.written(workload.mqtt5)),
         **_flat(subscriptions.written(workload.subscriptions)),
     } | (

@@ -27,7 +27,8 @@ from brokerlab.load.publisher import Publisher
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import Client, WorkerSpec
 from brokerlab.load.stream import TcpStream
-from brokerlab.study.values import Mqtt5, Workload
+from brokerlab.study.mqtt5_values import Mqtt5
+from brokerlab.study.values import Workload
 
 pytestmark = pytest.mark.unit
 LEVEL = 5

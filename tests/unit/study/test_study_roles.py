@@ -4,8 +4,9 @@ import pytest
 
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.file import read_study
+from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.plan import make_plan
-from brokerlab.study.values import Echo, Factor, Mqtt5, Probe, Qos, Roles, Start
+from brokerlab.study.values import Echo, Factor, Probe, Qos, Roles, Start
 from brokerlab.study.written import study_yaml
 
 

@@ -1,0 +1,37 @@
+"""One client of a subscribing worker: its connection, and what of a message is still under way."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brokerlab.load import wire
+from brokerlab.load.alarm import now_ns
+from brokerlab.load.outbox import Outbox
+from brokerlab.load.passing import Passing
+from brokerlab.load.resolver import Resolver
+from brokerlab.load.spec import Client
+from brokerlab.load.stream import Stream
+from brokerlab.study.values import Qos
+
+
+class Subscriber:
+    """One client of a subscribing worker; a worker may have tens of thousands of them."""
+
+    __slots__ = ("client", "empty_ns", "expected", "held", "highest", "outbox", "passing", "stream", "unread")
+
+    def __init__(self, client: Client, stream: Stream, *, qos: int, resolver: Resolver | None) -> None:
+        self.client, self.stream = client, stream
+        self.outbox = Outbox(stream)
+        self.unread = b""
+        # QoS 2 identifiers that are not released yet
+        self.held = np.zeros(wire.HELD_BYTES if qos == Qos.EXACTLY_ONCE else 0, dtype=np.uint8)
+        self.empty_ns = now_ns()  # when the socket was last seen empty
+        self.highest: NDArray[np.int64] | None = None  # sequence number by publisher, where the window wants to know
+        self.passing: Passing | None = None  # a long packet that is on its way in
+        self.expected = None if resolver is None else resolver.expected()
+
+    def come_back(self, stream: Stream, *, is_resumed: bool) -> None:
+        """Goes on over another connection, with its session if the broker still has it."""
+        self.stream, self.outbox, self.unread, self.passing = stream, Outbox(stream), b"", None
+        self.empty_ns = now_ns()
+        if not is_resumed:
+            self.held[:] = 0
