@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from brokerlab.brokers.base import Broker, CountsOnTopics, Found
 from brokerlab.brokers.registry import DRIVERS, driver
+from brokerlab.cli.installing import install, remove
 from brokerlab.cli.probing import probe
 from brokerlab.cli.terminal import Columns, say, table
 
@@ -26,12 +27,14 @@ class _ByName(TyperGroup):
 
 app = typer.Typer(
     cls=_ByName,
-    help="List the brokers and what each can do, or probe one.",
+    help="List the brokers and what each can do, probe one, install or remove some.",
     invoke_without_command=True,
     rich_markup_mode=None,
-    subcommand_metavar="[NAME] | probe NAME|ADDRESS",
+    subcommand_metavar="[NAME] | probe NAME|ADDRESS | install NAME... | remove NAME...",
 )
 app.command("probe")(probe)
+app.command("install")(install)
+app.command("remove")(remove)
 
 
 @app.callback()
