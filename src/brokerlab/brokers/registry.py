@@ -7,6 +7,7 @@ from brokerlab.brokers.amqtt import Amqtt
 from brokerlab.brokers.base import Broker
 from brokerlab.brokers.choice import proposal
 from brokerlab.brokers.gmqtt import Gmqtt
+from brokerlab.brokers.mochi import Mochi
 from brokerlab.brokers.mosquitto import Mosquitto
 from brokerlab.brokers.nats import Nats
 from brokerlab.brokers.rumqttd import Rumqttd
@@ -16,6 +17,7 @@ from brokerlab.errors import UserError
 _ALL: tuple[Broker, ...] = (
     Amqtt(),
     Gmqtt(),
+    Mochi(),
     Mosquitto(),
     Mosquitto("2.0.21"),
     Mosquitto("2.1.2"),

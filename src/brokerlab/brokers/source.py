@@ -80,12 +80,16 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class GoModule:
-    """A program built from a Go module; needs Go."""
+    """A program built from a Go module; needs Go.
+
+    With a launcher the program is that file of ours, built in a module of its own that requires the other.
+    """
 
     module: str
     version: str
-    package: str  # the program's, of that module
+    package: str  # the program's, of that module; empty with a launcher
     program: str
+    launcher: Path | None = None  # a Go source file of ours, of package main
 
 
 @dataclass(frozen=True, slots=True)
