@@ -12,10 +12,12 @@ from collections.abc import MutableSequence
 from brokerlab.errors import RunError
 from brokerlab.load import connection
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.attending import Attending
 from brokerlab.load.connection import Session
 from brokerlab.load.filters import FILL, SUBSCRIBE, UNSUBSCRIBE, Holder
 from brokerlab.load.lag import Lag
-from brokerlab.load.opening import Openings, connect_facts
+from brokerlab.load.opening import connect_facts
+from brokerlab.load.outbox import Handed
 from brokerlab.load.packets import (
     FIRST_FAILURE,
     LEVELS,
@@ -26,12 +28,9 @@ from brokerlab.load.packets import (
     SubAck,
     UnsubAck,
 )
-from brokerlab.load.pings import PINGREQ
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
-    Connect,
-    Connected,
     Drain,
     Go,
     Progress,
@@ -48,7 +47,7 @@ _AHEAD = 4  # SUBSCRIBEs of a client that wait for their answers while the table
 _LAST_ANSWERS_S = 2.0
 
 
-class Filtering:
+class Filtering(Attending[Holder]):
     """Implements Role."""
 
     gather_s = 0.0
@@ -57,12 +56,9 @@ class Filtering:
         self, spec: WorkerSpec, connections: Connections, log: SessionLog, say: Say,
         _counts: MutableSequence[int], _progress: Progress,
     ) -> None:  # fmt: skip
-        self._spec, self._connections, self._log, self._say = spec, connections, log, say
+        super().__init__(spec, connections, log, say, buffer_bytes=_BUFFER_BYTES)
         self._table, self._level = spec.workload.subscriptions, LEVELS[spec.workload.protocol]
-        self._open: dict[int, Holder] = {}
-        self._holders: list[Holder] = []  # the same, in the order in which they take turns
-        self._openings: Openings | None = None
-        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        self._holders: list[Holder] = []  # those whose connection stands, in the order in which they take turns
         self._to_fill = 0  # filters without an answer
         self._fill_deadline_ns = self._timeout_ns = 0
         self._fill_began_ns = self._filled_ns = 0
@@ -78,20 +74,6 @@ class Filtering:
         self._unanswered = self._unsent = 0
 
     # -- what the lab asks for ------------------------------------------------------------------------------------
-
-    def connect(self, order: Connect) -> None:
-        self._openings = Openings(
-            self._spec, self._connections.epoll, self._log, opened=self._opened, timeout_s=order.timeout_s
-        )
-        self._openings.ask_all(order)
-
-    def _opened(self, session: Session) -> None:
-        self._connections.add(session.client, session.stream, keep_alive_s=session.keep_alive_s)
-        holder = Holder(session.client, session.stream, self._table, level=self._level)
-        self._open[session.stream.fileno()] = holder
-        self._holders.append(holder)
-        if len(self._open) == len(self._spec.clients):
-            self._say(Connected())
 
     def subscribe(self, order: Subscribe) -> None:
         """Fills the table; a broker may take long over all of it, but not over one answer."""
@@ -167,8 +149,7 @@ class Filtering:
 
     def tick(self, now: int) -> int | None:
         for fd in self._connections.due_for_ping(now):
-            self._open[fd].outbox.put(memoryview(PINGREQ))
-            self._push(fd, self._open[fd])
+            self._ping(fd)
         wakes = [self._openings.tick(now) if self._openings else None, self._change(now)]
         if self._to_fill:
             if now >= self._fill_deadline_ns:
@@ -216,44 +197,25 @@ class Filtering:
             self._unsent += 1
             self._next += 1
 
-    def ready(self, fd: int, event: int) -> None:
-        if self._openings and fd in self._openings:
-            self._openings.ready(fd)
-            return
-        holder = self._open[fd]
-        if event & select.EPOLLOUT:
-            self._push(fd, holder)
-        if event & ~select.EPOLLOUT and fd in self._open:
-            self._read(fd, holder)
-            while fd in self._open and holder.stream.has_more:
-                self._read(fd, holder)
+    def _attended(self, session: Session) -> Holder:
+        holder = Holder(session.client, session.stream, self._table, level=self._level)
+        self._holders.append(holder)
+        return holder
 
-    def _push(self, fd: int, holder: Holder) -> None:
+    def _handed(self, each: Holder) -> Handed:
         def handed(_before: int, count: int, at_ns: int) -> None:
             for _ in range(count):
-                due_ns = holder.due_ns.popleft()
+                due_ns = each.due_ns.popleft()
                 if due_ns >= self._order.measure_ns:
                     self._lag.note(max(0, at_ns - due_ns))
 
-        try:
-            self._connections.want_write(fd, not holder.outbox.push(handed))
-        except OSError as problem:
-            self._lose(fd, problem)
+        return handed
 
-    def _read(self, fd: int, holder: Holder) -> None:
-        try:
-            count, arrived_ns = holder.stream.read(self._buffer)
-            if not count:
-                raise ConnectionResetError("the broker closed the connection")
-            for packet in _packets(holder, bytes(self._buffer[:count])):
-                self._take(holder, packet, arrived_ns)
-        except BlockingIOError:
-            return  # nothing to read after all: epoll may wake for less (epoll(7))
-        except OSError as problem:
-            self._lose(fd, problem)
-            return
-        if holder.to_fill:
-            self._fill(fd, holder)
+    def _heard(self, fd: int, each: Holder, data: bytes, arrived_ns: int) -> None:
+        for packet in _packets(each, data):
+            self._take(each, packet, arrived_ns)
+        if each.to_fill:
+            self._fill(fd, each)
 
     def _take(self, holder: Holder, packet: Packet, arrived_ns: int) -> None:
         match packet:
@@ -306,14 +268,11 @@ class Filtering:
         holder.due_ns.clear()
         holder.waiting.clear()
 
-    def _lose(self, fd: int, problem: OSError) -> None:
-        holder = self._open.pop(fd)
-        self._holders.remove(holder)
-        self._connections.lost(fd, str(problem))
-        holder.stream.close()
-        self._forsake(holder)
+    def _lost(self, each: Holder) -> None:
+        self._holders.remove(each)
+        self._forsake(each)
         if self._to_fill:
-            raise RunError(f"{holder.client.name}: the broker closed the connection while its table was filled")
+            raise RunError(f"{each.client.name}: the broker closed the connection while its table was filled")
 
 
 def _packets(holder: Holder, data: bytes) -> list[Packet]:

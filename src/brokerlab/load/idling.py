@@ -1,23 +1,20 @@
 """The idle role: clients that connect and keep alive, and nothing else; what they cost the broker is the question."""
 
-import select
 import time
 from collections.abc import MutableSequence
 
 from brokerlab.load import connection
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.attending import Attending
 from brokerlab.load.connection import Session
-from brokerlab.load.opening import Openings, connect_facts
+from brokerlab.load.opening import connect_facts
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import MalformedPacketError, PingResp
 from brokerlab.load.parser import Parser
-from brokerlab.load.pings import PINGREQ
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
     Client,
-    Connect,
-    Connected,
     Drain,
     Go,
     Progress,
@@ -44,7 +41,7 @@ class _Idle:
         self.unread = b""
 
 
-class Idling:
+class Idling(Attending[_Idle]):
     """Implements Role."""
 
     gather_s = 0.0
@@ -53,26 +50,11 @@ class Idling:
         self, spec: WorkerSpec, connections: Connections, log: SessionLog, say: Say,
         _counts: MutableSequence[int], _progress: Progress,
     ) -> None:  # fmt: skip
-        self._spec, self._connections, self._log, self._say = spec, connections, log, say
-        self._open: dict[int, _Idle] = {}
-        self._openings: Openings | None = None
-        self._buffer = bytearray(_BUFFER_BYTES)
+        super().__init__(spec, connections, log, say, buffer_bytes=_BUFFER_BYTES)
         self._pings = self._pongs = 0
         self._cpu_ns = self._wall_ns = 0
 
     # -- what the lab asks for ------------------------------------------------------------------------------------
-
-    def connect(self, order: Connect) -> None:
-        self._openings = Openings(
-            self._spec, self._connections.epoll, self._log, opened=self._opened, timeout_s=order.timeout_s
-        )
-        self._openings.ask_all(order)
-
-    def _opened(self, session: Session) -> None:
-        self._connections.add(session.client, session.stream, keep_alive_s=session.keep_alive_s)
-        self._open[session.stream.fileno()] = _Idle(session.client, session.stream)
-        if len(self._open) == len(self._spec.clients):
-            self._say(Connected())
 
     def subscribe(self, _order: Subscribe) -> None:
         self._say(Subscribed())
@@ -114,42 +96,17 @@ class Idling:
 
     def tick(self, now: int) -> int | None:
         for fd in self._connections.due_for_ping(now):
-            each = self._open[fd]
-            each.pinged_ns = now_ns()
-            each.outbox.put(memoryview(PINGREQ))
+            self._open[fd].pinged_ns = now_ns()
             self._pings += 1
-            self._push(fd, each)
+            self._ping(fd)
         return self._openings.tick(now) if self._openings else None
 
-    def ready(self, fd: int, event: int) -> None:
-        if self._openings and fd in self._openings:
-            self._openings.ready(fd)
-            return
-        each = self._open[fd]
-        if event & select.EPOLLOUT:
-            self._push(fd, each)
-        if event & ~select.EPOLLOUT and fd in self._open:
-            self._read(fd, each)
-            while fd in self._open and each.stream.has_more:
-                self._read(fd, each)
+    def _attended(self, session: Session) -> _Idle:
+        return _Idle(session.client, session.stream)
 
-    def _push(self, fd: int, each: _Idle) -> None:
-        try:
-            self._connections.want_write(fd, not each.outbox.push())
-        except OSError as problem:
-            self._lose(fd, problem)
-
-    def _read(self, fd: int, each: _Idle) -> None:
+    def _heard(self, _fd: int, each: _Idle, data: bytes, arrived_ns: int) -> None:
         """Takes PINGRESPs; anything else ends the connection, as it does for everybody."""
-        try:
-            count, arrived_ns = each.stream.read(memoryview(self._buffer))
-            if not count:
-                raise ConnectionResetError("the broker closed the connection")
-            each.unread = self._take(each, each.unread + bytes(self._buffer[:count]), arrived_ns)
-        except BlockingIOError:
-            return  # nothing to read after all: epoll may wake for less (epoll(7))
-        except OSError as problem:
-            self._lose(fd, problem)
+        each.unread = self._take(each, each.unread + data, arrived_ns)
 
     def _take(self, each: _Idle, data: bytes, arrived_ns: int) -> bytes:
         """Reads all whole packets; the rest."""
@@ -162,11 +119,6 @@ class Idling:
         if len(data) >= len(answer):
             raise ConnectionAbortedError(f"the broker sent {_described(data)}, which has no place here")
         return data
-
-    def _lose(self, fd: int, problem: OSError) -> None:
-        each = self._open.pop(fd)
-        self._connections.lost(fd, str(problem))
-        each.stream.close()
 
 
 def _described(data: bytes) -> str:

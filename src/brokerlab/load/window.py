@@ -64,6 +64,7 @@ def window_of(spec: WorkerSpec, counts: MutableSequence[int], progress: Progress
     asked = spec.workload.schedule.window
     first, most = (FIRST, MOST)
     if spec.workload.qos == Qos.EXACTLY_ONCE:
-        first, most = FIRST_EXACTLY_ONCE, MOST_EXACTLY_ONCE
+        most = min(MOST, MOST_EXACTLY_ONCE * spec.workload.publishers)  # a broker's limit is each publisher's own
+        first = FIRST_EXACTLY_ONCE
     size = Widening(first, most=most, fan_out=spec.fan_out) if isinstance(asked, str) else asked
     return Window(size, fan_out=spec.fan_out, counts=counts, progress=progress)

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 
 CONTRACTS = ("at most once", "at least once", "exactly once")  # of QoS 0, 1 and 2 (MQTT 3.1.1 section 4.3)
@@ -84,6 +85,37 @@ def reaches(cumulative: str, n: str, *, parts_of_10000: int) -> Column:
     """Whether a cumulative count holds the quantile's rank; whole parts keep the rank exact."""
     rank = F.greatest(F.ceil(F.col(n) * F.lit(parts_of_10000) / F.lit(10_000)), F.lit(1))
     return F.col(cumulative) >= rank
+
+
+def accumulated(histograms: DataFrame, key: Sequence[str]) -> DataFrame:
+    """One row per key and bucket of histograms that were added up: how many lie in it and below, and in all.
+
+    `least_ns` and `most_ns` are those of the whole key; `quantile_ms` reads a quantile off these rows.
+    """
+    whole = W.partitionBy(*key)
+    up_to_here = whole.orderBy("bucket").rowsBetween(W.unboundedPreceding, W.currentRow)
+    return (
+        histograms.select(
+            *key, "min_ns", "max_ns", F.inline("buckets").alias("bucket", "low_ns", "high_ns", "in_bucket")
+        )
+        .groupBy(*key, "bucket", "low_ns", "high_ns")
+        .agg(F.sum("in_bucket").alias("in_bucket"), F.min("min_ns").alias("min_ns"), F.max("max_ns").alias("max_ns"))
+        .withColumns(
+            {
+                "cumulative": F.sum("in_bucket").over(up_to_here),
+                "n": F.sum("in_bucket").over(whole),
+                "least_ns": F.min("min_ns").over(whole),
+                "most_ns": F.max("max_ns").over(whole),
+            }
+        )
+    )
+
+
+def quantile_ms(parts_of_10000: int, *, of: Column | None = None) -> Column:
+    """Over rows of `accumulated`: the middle of the first bucket that reaches the quantile's rank, where `of` holds."""
+    is_reached = reaches("cumulative", "n", parts_of_10000=parts_of_10000)
+    middle = ms(bucket_middle("least_ns", "most_ns"))
+    return F.min(F.when(is_reached if of is None else of & is_reached, middle))
 
 
 def place_among(column: str, names: Sequence[str]) -> Column:

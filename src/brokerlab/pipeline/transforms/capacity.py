@@ -1,10 +1,9 @@
 """The trials of searches: load against latency, and what decided each."""
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 
-from brokerlab.pipeline.columns import bucket_middle, ms, reaches, share, total
+from brokerlab.pipeline.columns import accumulated, quantile_ms, share, total
 from brokerlab.pipeline.schemas import CAPACITY
 from brokerlab.pipeline.transforms import family
 
@@ -61,26 +60,9 @@ def _arrived(arrived: DataFrame) -> DataFrame:
 
 
 def _quantiles(arrived: DataFrame) -> DataFrame:
-    """One row per run and trial: the middle of the first bucket that reaches each quantile's rank."""
-    up_to_here = W.partitionBy(*_KEY).orderBy("bucket").rowsBetween(W.unboundedPreceding, W.currentRow)
-    whole = W.partitionBy(*_KEY)
-    cumulative = (
-        arrived.select(*_KEY, "min_ns", "max_ns", F.inline("buckets").alias("bucket", "low_ns", "high_ns", "in_bucket"))
-        .groupBy(*_KEY, "bucket", "low_ns", "high_ns")
-        .agg(F.sum("in_bucket").alias("in_bucket"), F.min("min_ns").alias("min_ns"), F.max("max_ns").alias("max_ns"))
-        .withColumns(
-            {
-                "cumulative": F.sum("in_bucket").over(up_to_here),
-                "n": F.sum("in_bucket").over(whole),
-                "least_ns": F.min("min_ns").over(whole),
-                "most_ns": F.max("max_ns").over(whole),
-            }
-        )
-    )
-    middle_ms = ms(bucket_middle("least_ns", "most_ns"))
-    return cumulative.groupBy(*_KEY).agg(
-        *(
-            F.min(F.when(reaches("cumulative", "n", parts_of_10000=parts), middle_ms)).alias(name)
-            for name, parts in (("latency_p50_ms", 5000), ("latency_p99_ms", 9900))
-        )
+    """One row per run and trial."""
+    return (
+        accumulated(arrived, _KEY)
+        .groupBy(*_KEY)
+        .agg(quantile_ms(5000).alias("latency_p50_ms"), quantile_ms(9900).alias("latency_p99_ms"))
     )

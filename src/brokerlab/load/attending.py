@@ -1,0 +1,107 @@
+"""What roles have in common whose clients exchange small packets with the broker, and no load."""
+
+import select
+from typing import Generic, Protocol, TypeVar
+
+from brokerlab.load.connection import Session
+from brokerlab.load.opening import Openings
+from brokerlab.load.outbox import Handed, Outbox
+from brokerlab.load.pings import PINGREQ
+from brokerlab.load.role import Connections, Say
+from brokerlab.load.sessionlog import SessionLog
+from brokerlab.load.spec import Client, Connect, Connected, WorkerSpec
+from brokerlab.load.stream import Stream
+
+
+class Attended(Protocol):
+    """One client."""
+
+    client: Client
+    stream: Stream
+    outbox: Outbox
+
+
+One = TypeVar("One", bound=Attended)
+
+
+class Attending(Generic[One]):
+    """The connections of a worker's clients: opened, kept alive, read and written as they allow."""
+
+    def __init__(
+        self, spec: WorkerSpec, connections: Connections, log: SessionLog, say: Say, *, buffer_bytes: int
+    ) -> None:
+        self._spec, self._connections, self._log, self._say = spec, connections, log, say
+        self._open: dict[int, One] = {}  # by file descriptor
+        self._openings: Openings | None = None
+        self._buffer = memoryview(bytearray(buffer_bytes))
+
+    # -- what a role says of its clients --------------------------------------------------------------------------
+
+    def _attended(self, session: Session) -> One:
+        """The client of a connection that stands."""
+        raise NotImplementedError
+
+    def _heard(self, fd: int, each: One, data: bytes, arrived_ns: int) -> None:
+        """Takes what the broker sent; an OSError ends the connection."""
+        raise NotImplementedError
+
+    def _handed(self, each: One) -> Handed | None:
+        """What to do with the times at which a client's packets were handed over."""
+        del each
+        return None
+
+    def _lost(self, each: One) -> None:
+        """Sees to what follows from the end of a connection that was not planned."""
+
+    # -- the connections ------------------------------------------------------------------------------------------
+
+    def connect(self, order: Connect) -> None:
+        self._openings = Openings(
+            self._spec, self._connections.epoll, self._log, opened=self._opened, timeout_s=order.timeout_s
+        )
+        self._openings.ask_all(order)
+
+    def _opened(self, session: Session) -> None:
+        self._connections.add(session.client, session.stream, keep_alive_s=session.keep_alive_s)
+        self._open[session.stream.fileno()] = self._attended(session)
+        if len(self._open) == len(self._spec.clients):
+            self._say(Connected())
+
+    def ready(self, fd: int, event: int) -> None:
+        if self._openings and fd in self._openings:
+            self._openings.ready(fd)
+            return
+        each = self._open[fd]
+        if event & select.EPOLLOUT:
+            self._push(fd, each)
+        if event & ~select.EPOLLOUT and fd in self._open:
+            self._read(fd, each)
+            while fd in self._open and each.stream.has_more:
+                self._read(fd, each)
+
+    def _ping(self, fd: int) -> None:
+        self._open[fd].outbox.put(memoryview(PINGREQ))
+        self._push(fd, self._open[fd])
+
+    def _push(self, fd: int, each: One) -> None:
+        try:
+            self._connections.want_write(fd, not each.outbox.push(self._handed(each)))
+        except OSError as problem:
+            self._lose(fd, problem)
+
+    def _read(self, fd: int, each: One) -> None:
+        try:
+            count, arrived_ns = each.stream.read(self._buffer)
+            if not count:
+                raise ConnectionResetError("the broker closed the connection")
+            self._heard(fd, each, bytes(self._buffer[:count]), arrived_ns)
+        except BlockingIOError:
+            return  # nothing to read after all: epoll may wake for less (epoll(7))
+        except OSError as problem:
+            self._lose(fd, problem)
+
+    def _lose(self, fd: int, problem: OSError) -> None:
+        each = self._open.pop(fd)
+        self._connections.lost(fd, str(problem))
+        each.stream.close()
+        self._lost(each)
