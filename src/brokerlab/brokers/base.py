@@ -97,7 +97,8 @@ class Node:
     scratch: tuple[str, ...] = ()
     ready_s: float = 20.0  # how long it may take until it delivers
     stop_s: float = 5.0  # how long it may take to end after SIGTERM
-    page: str | None = None  # the address where it tells its own counters (CountsOnPage)
+    page: str | None = None  # the address (http) where it tells its own counters (CountsOnPage)
+    page_headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # for it, such as telling.basic(…)
 
 
 class Broker(Protocol):
@@ -130,19 +131,51 @@ class Broker(Protocol):
         ...
 
 
+class Count(StrEnum):
+    """What brokers count, by one name for all of them; the first five since the broker started."""
+
+    RECEIVED = "received"  # publications of clients
+    RECEIVED_BYTES = "received_bytes"  # of their payloads
+    SENT = "sent"  # publications to subscribers
+    SENT_BYTES = "sent_bytes"  # of their payloads
+    DROPPED = "dropped"  # publications that a subscriber should have got
+    CONNECTIONS = "connections"
+    SUBSCRIPTIONS = "subscriptions"
+    RETAINED = "retained"  # messages that it keeps for subscribers to come
+    QUEUED = "queued"  # messages that wait for a subscriber
+
+
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """One of the broker's own counters, readable as an MQTT topic, and which of our counts it must equal."""
+    """One of the broker's own counters, which of our counts it is, and what it includes.
 
-    topic: str
-    equals: str  # of every PUBLISH ever sent to this node: "publications" or "payload_bytes", their sum
-    qos: tuple[Qos, ...]  # the QoS levels of publications that it includes
-    has_retained: bool = True  # whether it includes publications with RETAIN
+    An exact one equals our count to the message whenever it includes everything that a run did: the contract suite
+    proves it with all levels of QoS, and what differs in a run is a finding. Any other is shown and accuses nobody.
+    """
+
+    name: str  # as the broker calls it: a topic, a Prometheus name with its labels, the path of a JSON value
+    count: Count
+    is_exact: bool = False
+    qos: tuple[Qos, ...] = tuple(Qos)  # the QoS levels of publications that it includes
+    has_retained: bool = True  # includes publications with RETAIN
+    has_proof: bool = True  # includes the messages of the proof of readiness
+    has_reader: bool = True  # includes our client that reads counters on topics, and its subscriptions
+    has_sys: bool = False  # includes the broker's own messages on $SYS; of SENT: those to our reader
+    late_s: float = 0.0  # how old the value may be that it tells
     note: str = ""
 
 
 @runtime_checkable
-class CountsOnTopics(Protocol):
-    """A broker that publishes its own counters ($SYS)."""
+class Counts(Protocol):
+    """A broker that tells its own counters: each on the topic of its name ($SYS), unless it has a page for them."""
 
     def counters(self) -> tuple[Counter, ...]: ...
+
+
+@runtime_checkable
+class CountsOnPage(Counts, Protocol):
+    """A broker that tells its own counters on the page at Node.page; `telling.py` reads the usual formats."""
+
+    def read_page(self, text: str) -> Mapping[str, float]:
+        """The numbers on the page by the names that the counters have; others may be among them."""
+        ...

@@ -25,8 +25,9 @@ import pwd
 import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from brokerlab.brokers.base import OPEN, Abilities, Counter, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Found, Missing, Node, Security
 from brokerlab.brokers.cache import how_to_install
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.program import find_program, version_said_by
@@ -52,6 +53,8 @@ _PRESETS: Mapping[str, tuple[str, ...]] = {
     "durable": (*_LOSSLESS, "persistence true", "autosave_on_changes true", "autosave_interval 1"),
     "tuned": (*_LOSSLESS, "set_tcp_nodelay true", "max_inflight_messages 1000"),
 }
+
+_LATE_S = 1.0  # our sys_interval; it tells a counter only when it changed
 
 
 class Mosquitto:
@@ -110,25 +113,46 @@ class Mosquitto:
 
     def counters(self) -> tuple[Counter, ...]:
         """Seen on 2.0.11, 2.0.21 and 2.1.2; the contract suite looks again."""
-        is_old = self._version is None
-        every = (Qos.AT_MOST_ONCE, Qos.AT_LEAST_ONCE, Qos.EXACTLY_ONCE)
-        return (
-            Counter(
-                "$SYS/broker/publish/messages/received",
-                equals="publications",
-                qos=every[:2] if is_old else every,
-                has_retained=not is_old,
-                note="Mosquitto 2.0.11 leaves publications at QoS 2 and retained ones out of this counter"
-                if is_old
-                else "",
-            ),
-            Counter(
-                "$SYS/broker/publish/bytes/received",
-                equals="payload_bytes",
-                qos=every,
-                note="payload bytes, which the readiness proof has none of",
-            ),
-        )
+        return tuple(_counters(is_old=self._version is None))
+
+
+def _counters(*, is_old: bool) -> Iterator[Counter]:
+    def counter(topic: str, count: Count, **more: Any) -> Counter:
+        return Counter(f"$SYS/broker/{topic}", count, late_s=_LATE_S, **more)
+
+    yield counter(
+        "publish/messages/received",
+        Count.RECEIVED,
+        is_exact=True,
+        qos=(Qos.AT_MOST_ONCE, Qos.AT_LEAST_ONCE) if is_old else tuple(Qos),
+        has_retained=not is_old,
+        note="Mosquitto 2.0.11 leaves publications at QoS 2 and retained ones out of this counter" if is_old else "",
+    )
+    yield counter(
+        "publish/bytes/received",
+        Count.RECEIVED_BYTES,
+        is_exact=True,
+        note="payload bytes, which the readiness proof has none of",
+    )
+    yield counter(
+        "publish/messages/sent",
+        Count.SENT,
+        is_exact=True,
+        has_sys=True,
+        note="includes what it sends to the client that reads this",
+    )
+    yield counter("publish/messages/dropped", Count.DROPPED, is_exact=True)
+    yield counter("clients/connected", Count.CONNECTIONS)
+    yield counter("subscriptions/count", Count.SUBSCRIPTIONS)
+    yield counter(
+        "retained messages/count", Count.RETAINED, has_sys=True, note="includes Mosquitto's own messages on $SYS"
+    )
+    yield counter(
+        "store/messages/count",
+        Count.QUEUED,
+        has_sys=True,
+        note="all messages in its store, retained ones and its own on $SYS among them",
+    )
 
 
 def _lines(host: str, port: int, security: Security, folder: Path) -> Iterator[str]:

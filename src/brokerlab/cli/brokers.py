@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from brokerlab.brokers.base import Broker, CountsOnTopics, Found
+from brokerlab.brokers.base import Broker, Counts, Found
 from brokerlab.brokers.registry import DRIVERS, driver
 from brokerlab.cli.installing import install, remove
 from brokerlab.cli.probing import probe
@@ -107,6 +107,6 @@ def _described(broker: Broker) -> dict[str, Any]:
         "has_client_certificates": abilities.has_client_certificates,
         "presets": list(abilities.presets),
         "options": list(abilities.options),
-        "has_counters": isinstance(broker, CountsOnTopics),
+        "has_counters": isinstance(broker, Counts),
         "is_scalable": abilities.is_scalable,
     }

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 
-from brokerlab.brokers.base import Counter, CountsOnTopics, Found
+from brokerlab.brokers.base import Found
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.process import BrokerProcess
 from brokerlab.brokers.registry import driver
@@ -23,7 +23,7 @@ from brokerlab.lab.calibration import calibration_section
 from brokerlab.lab.cast import besides, cast_of, cast_section, specs_of
 from brokerlab.lab.clients import clients_of, clients_section
 from brokerlab.lab.cores import pin
-from brokerlab.lab.counting import CounterWatch
+from brokerlab.lab.counting import CounterWatch, Ours, counters_of
 from brokerlab.lab.guards import machine_reasons, meter_reasons
 from brokerlab.lab.machine import machine_facts, versions
 from brokerlab.lab.proof import prove_ready
@@ -44,7 +44,7 @@ from brokerlab.record.manifest import Manifest
 from brokerlab.study.identity import identity_section, largest_payload_bytes
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.replay import measure_s
-from brokerlab.study.values import ABRUPT, Arrivals, Start, Study
+from brokerlab.study.values import Arrivals, Start, Study
 
 HOST = "127.0.0.1"
 _ANSWER_S = 10.0  # the longest that a broker may take over one CONNACK or SUBACK
@@ -125,10 +125,8 @@ class _Walk:
         self._manifest.add("access", access.facts)
         self._process, self._login = self._start_broker(stack, access), access.login
         node = self._process.node
-        counters = self._counters()
-        watch = stack.enter_context(
-            CounterWatch(counters, host=node.host, port=node.port, run=self._directory, login=access.login)
-        )
+        broker = driver(self._run.cell.broker.driver)
+        watch = stack.enter_context(CounterWatch(broker, node, run=self._directory, login=access.login))
         wills = stack.enter_context(
             WillWatch(self._run.cell.workload, host=node.host, port=node.port, run=self._directory, login=access.login)
         )
@@ -143,7 +141,7 @@ class _Walk:
         publications = self._publish()
         if self._run.cell.workload.will is not None and publications is not None:
             self._leave(wills)
-        counted = self._compare_counters(watch, counters, publications)
+        counted = self._compare_counters(watch, publications)
         with self._phase("teardown"):
             stopped = self._crew.stop()
         return self._judge(stopped, counted)
@@ -298,7 +296,7 @@ class _Walk:
                 "command": list(node.argv),
                 "address": f"{node.host}:{node.port}",
                 "is_scalable": broker.abilities.is_scalable,
-                "counters": [asdict(counter) for counter in self._counters()],
+                "counters": [asdict(counter) for counter in counters_of(broker)],
             },
         )
         self._watcher.phase_started("start", 0)
@@ -308,15 +306,7 @@ class _Walk:
         self._manifest.add("proof", asdict(proof) | {"broker_open_files": process.open_files_limit()})
         return process
 
-    def _counters(self) -> tuple[Counter, ...]:
-        """The broker's counters that include messages like the run's."""
-        broker = driver(self._run.cell.broker.driver)
-        every = broker.counters() if isinstance(broker, CountsOnTopics) else ()
-        return tuple(each for each in every if each.has_retained or not self._run.cell.workload.retain)
-
-    def _compare_counters(
-        self, watch: CounterWatch, counters: tuple[Counter, ...], publications: dict[int, int] | None
-    ) -> list[str]:
+    def _compare_counters(self, watch: CounterWatch, publications: dict[int, int] | None) -> list[str]:
         """Reasons why the broker's counts contradict ours; empty when they agree or cannot be compared."""
         if publications is None:
             return []
@@ -325,22 +315,15 @@ class _Walk:
         commands = self._started.messages if self._started else ()
         others = besides(workload, probes=probes, answers=answers, answered_bytes=answered_bytes, commands=commands)
         self._manifest.add("besides", asdict(others))
-        if workload.clients.behaviour in ABRUPT:
-            return []  # a message may be lost on its way to the broker, or be sent again
         load = self._cast.load(publications)
-        sent = sum(load.values())
-        ours = {
-            "publications": sent + self._proved + others.publications,
-            # The proof's messages are empty.
-            "payload_bytes": published_bytes(workload, load, seed=self._run.seed) + others.payload_bytes,
-        }
-        reasons = []
-        for counter in counters:
-            expected = ours[counter.equals]
-            is_counted = {int(workload.qos), *others.qos} <= set(counter.qos)
-            if is_counted and watch.settle(expected, counter.topic) != expected:
-                theirs = watch.value(counter.topic)
-                reasons.append(f"{counter.topic} of the broker is {theirs}, but our {counter.equals} are {expected}")
+        ours = Ours(
+            publications=sum(load.values()) + others.publications,
+            payload_bytes=published_bytes(workload, load, seed=self._run.seed) + others.payload_bytes,
+            proved=self._proved,
+            other_qos=others.qos,
+        )
+        reasons = watch.compare(workload, ours)
+        self._manifest.add("counting", watch.section(workload, ours))
         return reasons
 
     # -- the end --------------------------------------------------------------------------------------------------

@@ -353,10 +353,11 @@ def _busiest_percent(meter: Json) -> float | None:
 
 def _counter_claims(broker: Json, *, others: Sequence[int]) -> list[Json]:
     """What the broker counts; nothing that can be compared where it leaves out a QoS that we used beside the load's."""
+    equals = {"received": "publications", "received_bytes": "payload_bytes"}
     return [
         {
-            "name": claim["topic"],
-            "equals": claim.get("equals"),
+            "name": claim.get("name") or claim["topic"],
+            "equals": claim.get("equals") or equals.get(claim["count"]),
             "qos": list(claim.get("qos", [])) if set(others) <= set(claim.get("qos", [])) else [],
             "note": claim.get("note"),
         }

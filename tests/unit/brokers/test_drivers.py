@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from brokerlab.brokers import mosquitto, nats
-from brokerlab.brokers.base import CountsOnTopics, Found, Missing
+from brokerlab.brokers.base import Counts, CountsOnPage, Found, Missing
 from brokerlab.brokers.registry import DRIVERS, driver
 from brokerlab.errors import UserError
 from brokerlab.load.faults import Script
@@ -81,12 +81,15 @@ def test_mosquitto_keeps_its_user(tmp_path):
     assert f"user {pwd.getpwuid(os.geteuid()).pw_name}\n" in config
 
 
-def test_only_brokers_with_counters_have_counters():
-    assert {name for name in DRIVERS if isinstance(driver(name), CountsOnTopics)} == {
-        "mosquitto",
-        "mosquitto@2.0.21",
-        "mosquitto@2.1.2",
-    }
+@pytest.mark.parametrize("name", [name for name in DRIVERS if isinstance(driver(name), Counts)])
+def test_counters_have_names_of_their_own_and_a_page_has_an_address(name, tmp_path):
+    broker = driver(name)
+    names = [counter.name for counter in broker.counters()]
+
+    assert names
+    assert len(set(names)) == len(names)
+    if isinstance(broker, CountsOnPage) and not isinstance(broker.find(), Missing):
+        assert described(name, tmp_path).page.startswith(f"http://{HOST}:")
 
 
 def test_scripted_has_the_options_of_the_script(tmp_path):

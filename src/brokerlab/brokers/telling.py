@@ -1,0 +1,65 @@
+"""Reads the pages on which brokers tell their own counters: the text format of Prometheus, and JSON.
+
+prometheus(text)   one number for each series, by its name with sorted labels, name{a="b",c="d"}; where a name has
+                   labelled series only, the name alone is their sum
+json_numbers(text) one number for each value of the document, by its path: varz.in_msgs, nodes.0.queued
+"""
+
+import base64
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+# A series: name, labels in braces or none, value, and a time that nobody needs.
+_SERIES = re.compile(r"^(?P<name>[A-Za-z_:][\w:]*)\s*(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)(?:\s+-?\d+)?\s*$")
+_LABEL = re.compile(r'([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
+
+
+def prometheus(text: str) -> dict[str, float]:
+    """Numbers that are not finite are left out, as are lines that are no series."""
+    numbers: dict[str, float] = {}
+    sums: dict[str, float] = {}
+    for line in text.splitlines():
+        found = _SERIES.match(line)  # a comment does not begin with a name
+        value = _number(found["value"]) if found else None
+        if found is None or value is None:
+            continue
+        name, labels = found["name"], sorted(_LABEL.findall(found["labels"] or ""))
+        if labels:
+            sums[name] = sums.get(name, 0.0) + value
+            name += "{" + ",".join(f'{label}="{said}"' for label, said in labels) + "}"
+        numbers[name] = value
+    return sums | numbers
+
+
+def json_numbers(text: str) -> dict[str, float]:
+    """A document that cannot be read is a ValueError."""
+    return dict(_walk("", json.loads(text)))
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    """The header of HTTP's Basic authentication, for Node.page_headers."""
+    return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def _walk(path: str, value: Any) -> Iterator[tuple[str, float]]:
+    if isinstance(value, dict):
+        parts = list(value.items())
+    elif isinstance(value, list):
+        parts = list(enumerate(value))
+    else:
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            yield path, float(value)
+        return
+    for name, part in parts:
+        yield from _walk(f"{path}.{name}" if path else str(name), part)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
