@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from brokerlab.brokers.aedes import Aedes
 from brokerlab.brokers.amqtt import Amqtt
 from brokerlab.brokers.base import Broker
 from brokerlab.brokers.choice import proposal
 from brokerlab.brokers.gmqtt import Gmqtt
+from brokerlab.brokers.hbmqtt import Hbmqtt
 from brokerlab.brokers.mochi import Mochi
+from brokerlab.brokers.mosca import Mosca
 from brokerlab.brokers.mosquitto import Mosquitto
 from brokerlab.brokers.nats import Nats
 from brokerlab.brokers.rumqttd import Rumqttd
@@ -15,12 +18,15 @@ from brokerlab.brokers.scripted import Scripted
 from brokerlab.errors import UserError
 
 _ALL: tuple[Broker, ...] = (
+    Aedes(),
     Amqtt(),
     Gmqtt(),
+    Hbmqtt(),
     Mochi(),
-    Mosquitto(),
+    Mosca(),
     Mosquitto("2.0.21"),
     Mosquitto("2.1.2"),
+    Mosquitto(),
     Nats(),
     Rumqttd(),
     Scripted(),  # not a broker to compare: it proves the meter
