@@ -2,6 +2,12 @@
 
 Stock is amqtt's own default configuration: its plugins for logging, anonymous access and $SYS,
 and nothing but the address changed. It has one thread.
+
+    tuned     without the two plugins that look at every packet and every event to log it
+
+There is no lossless preset, as amqtt's queues have no limits; but an anonymous client's session ends with its
+connection, so that only clients with a user name find messages after they were away. There is no durable preset:
+its store on disk needs packages that do not come with it.
 What was published at QoS 0 it delivers at the QoS of the subscription, against MQTT 3.1.1 section 3.8.4.
 """
 
@@ -24,14 +30,23 @@ _PLUGINS: dict[str, object] = {
     "amqtt.plugins.logging_amqtt.PacketLoggerPlugin": {},
     "amqtt.plugins.sys.broker.BrokerSysPlugin": {"sys_interval": 20},
 }
+_LOGGERS = tuple(name for name in _PLUGINS if ".logging_amqtt." in name)
+_ANYBODY_PLUGIN = "amqtt.plugins.authentication.AnonymousAuthPlugin"
 _FILE_PLUGIN = "amqtt.plugins.authentication.FileAuthPlugin"
+_TOPICS_PLUGIN = "amqtt.plugins.topic_checking.TopicAccessControlListPlugin"
+_ANYBODY = "anonymous"  # what the plugin of permissions calls a client without a name
 
 
 class Amqtt:
     name = "amqtt"
     source = Shipped()
     abilities = Abilities(
-        transports=tuple(Transport), has_credentials=True, departs=(Departure.RAISES_QOS,), licence="MIT"
+        presets=("stock", "tuned"),
+        transports=tuple(Transport),
+        has_credentials=True,
+        has_permissions=True,
+        departs=(Departure.RAISES_QOS,),
+        licence="MIT",
     )
 
     def find(self) -> Found | Missing:
@@ -48,19 +63,31 @@ class Amqtt:
         }
         if security.transport.is_encrypted:
             listener |= {"ssl": True, "certfile": str(security.certificate), "keyfile": str(security.key)}
-        config: dict[str, object] = {"listeners": {"default": listener}}
-        secrets = {}
-        if security.users and security.folder:
-            passwords = security.folder / "amqtt.passwords"
-            secrets[passwords] = _password_file(security.users)
-            config["plugins"] = _PLUGINS | {_FILE_PLUGIN: {"password_file": str(passwords)}}
+        passwords = security.folder / "amqtt.passwords" if security.users and security.folder else None
+        plugins = _plugins(choice.preset, security, passwords)
+        config = {"listeners": {"default": listener}} | ({"plugins": plugins} if plugins else {})
         return Node(
             argv=(sys.executable, "-P", "-m", "brokerlab.brokers.amqtt_server", str(folder.absolute() / "amqtt.json")),
             host=host,
             port=port,
             files={"amqtt.json": json.dumps(config, indent=2) + "\n"},
-            secrets=secrets,
+            secrets={passwords: _password_file(security.users)} if passwords else {},
         )
+
+
+def _plugins(preset: str, security: Security, passwords: Path | None) -> dict[str, object]:
+    """All that there shall be; none where amqtt's own defaults do."""
+    if preset == "stock" and passwords is None and not (security.readable or security.writable):
+        return {}
+    plugins = {name: keys for name, keys in _PLUGINS.items() if preset == "stock" or name not in _LOGGERS}
+    plugins |= {_FILE_PLUGIN: {"password_file": str(passwords)}} if passwords else {_ANYBODY_PLUGIN: {}}
+    if security.readable or security.writable:
+        users = list(security.users) or [_ANYBODY]
+        plugins[_TOPICS_PLUGIN] = {
+            "acl": dict.fromkeys(users, security.readable),
+            "publish_acl": dict.fromkeys(users, security.writable),
+        }
+    return plugins
 
 
 def _password_file(users: Mapping[str, str]) -> str:

@@ -39,6 +39,8 @@ class Departure(StrEnum):
     NO_RETAIN_FLAG = "sends a retained message to a new subscriber without the flag"
     NO_RETAINED = "sends no retained message to a new subscriber"
     DISORDERS_QOS_1 = "does not keep the order at QoS 1"
+    WIDENS_PLUS = "lets + in a filter stand for several levels of a topic"
+    CLOSES_INSTEAD_OF_REFUSING = "answers a wrong password by closing the connection, without a CONNACK"
     LISTENS_ELSEWHERE = "also listens on addresses that it was not told"
 
 

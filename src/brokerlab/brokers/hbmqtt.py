@@ -5,7 +5,7 @@ It needs Python 3.8: from 3.9 on it fails at the first CONNACK. Stock is the con
     topic-check      on, with the plugin that forbids three topics nobody uses: with the check off HBMQTT asks the
                      plugin of permissions all the same, which has none, and refuses every SUBSCRIBE
     auth             the plugin for anybody alone; with user names the one for passwords alone
-    log              warnings only, as a line for every client would be a line for every client
+    log              warnings only, not a line for every client
 
 There is no lossless preset, as its queues have no limits; and none that is durable or tuned, as it has no such keys.
 It can forbid subscriptions but not publications, so that it counts as a broker without permissions.
@@ -14,7 +14,7 @@ It can forbid subscriptions but not publications, so that it counts as a broker 
 import json
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Departure, Found, Missing, Node, Security
 from brokerlab.brokers.cache import how_to_install, installed
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.source import PyPI
@@ -40,7 +40,12 @@ class Hbmqtt:
         ),
         python="3.8",
     )
-    abilities = Abilities(transports=tuple(Transport), has_credentials=True, licence="MIT")
+    abilities = Abilities(
+        transports=tuple(Transport),
+        has_credentials=True,
+        departs=(Departure.RAISES_QOS, Departure.WIDENS_PLUS, Departure.CLOSES_INSTEAD_OF_REFUSING),
+        licence="MIT",
+    )
 
     def find(self) -> Found | Missing:
         place = installed(self.name)

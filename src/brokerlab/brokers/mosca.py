@@ -38,7 +38,7 @@ class Mosca:
         has_credentials=True,
         has_client_certificates=True,
         has_permissions=True,
-        departs=(Departure.NO_RETAIN_FLAG,),
+        departs=(Departure.RAISES_QOS, Departure.NO_RETAIN_FLAG),
         licence="MIT",
     )
 
