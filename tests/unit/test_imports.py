@@ -14,10 +14,11 @@ import brokerlab
 
 ROOT = Path(brokerlab.__file__).parent
 
-# Which parts a part may import, beside itself, `errors` and the package's version.
+# Which parts a part may import, beside itself, `errors`, `inventory` and the package's version.
 MEASURING = {"study", "stats", "record"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
+    "inventory": set(),
     "study": set(),
     "stats": set(),
     "presets": {"study"},
@@ -33,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "web": MEASURING | {"pipeline", "report"},
 }
 ALLOWED["cli"] = set(ALLOWED)
-FOR_ALL = {"errors", "brokerlab"}
+FOR_ALL = {"errors", "inventory", "brokerlab"}
 
 
 def module_name(path: Path) -> str:

@@ -1,7 +1,8 @@
 """Starts and stops what a driver describes: one process in the foreground, with its files and its log.
 
+Where the study limits it, it is in groups of the kernel's from before its first instruction (limits.py).
 A broker is in a session of its own, so a Ctrl-C at the terminal does not reach it before we stop it,
-and whatever it leaves behind can be told by its session, never by its name.
+and whatever it leaves behind can be told by its session, or by a mark in its environment, never by its name.
 It is killed by the kernel when we are killed (launch.py). The kernel means the *thread* that
 started it: start a broker from a thread that lives as long as the broker should.
 
@@ -11,6 +12,7 @@ which is also that of the session, cannot pass to a stranger in between.
 
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -23,13 +25,18 @@ from typing import Self
 
 import psutil
 
+from brokerlab import inventory
 from brokerlab.brokers import port as ports
 from brokerlab.brokers.base import Node
+from brokerlab.brokers.limits import Cage
 from brokerlab.errors import RunError
+from brokerlab.inventory import Thing
+from brokerlab.study.limit_values import UNLIMITED, Limits
 
 STOP_DEADLINE_S = 5.0
 _POLL_S = 0.005
 _LOG_TAIL_BYTES = 65_536
+_MARK = "BROKERLAB_NODE"  # the variable in a node's environment, with a number that no other node has
 _LAUNCH = Path(__file__).with_name("launch.py")
 
 
@@ -40,12 +47,15 @@ class BrokerProcess:
     says nothing yet about a broken configuration: the lab's proof of readiness does.
     """
 
-    def __init__(self, node: Node, *, folder: Path) -> None:
+    def __init__(self, node: Node, *, folder: Path, limits: Limits = UNLIMITED) -> None:
         self.node = node
+        self.cage = Cage(limits)
         self.folder = folder.absolute()
         self.log = self.folder.with_name(self.folder.name + ".log")
         self._popen: subprocess.Popen[bytes] | None = None
         self._exit_code: int | None = None
+        self._things: list[Thing] = []  # in the inventory
+        self._mark = secrets.token_hex(16)
 
     def start(self) -> None:
         """Returns when the process exists; a start that fails in the middle is undone."""
@@ -53,10 +63,16 @@ class BrokerProcess:
             raise ValueError(f"the broker in {self.folder} was started already")
         ports.require_free(self.node.host, self.node.port)
         try:
+            self.cage.make()
+            self._note(Thing("node", str(self.folder)))
+            for name in self.node.scratch:
+                self._note(Thing("folder", str(self.folder / name)))
             self._write_files()
             with self.log.open("ab") as log:
                 self._popen = self._spawn(log.fileno())
+            self._note(Thing("process", str(self.pid), started_ticks=inventory.started_ticks(self.pid)))
         except OSError as problem:
+            self.stop()
             raise RunError(f"{self.node.argv[0]} cannot be started: {problem}") from problem
         except BaseException:
             self.stop()
@@ -68,8 +84,15 @@ class BrokerProcess:
         Only our own: the process by its number, its descendants and the members of its session by theirs.
         A second Ctrl-C while it waits goes straight to SIGKILL.
         """
-        if self._popen is None or self._popen.returncode is not None:
-            return
+        try:
+            if self._popen is not None and self._popen.returncode is None:
+                self._end(self._popen)
+        finally:
+            self.cage.remove()
+            while self._things:
+                inventory.cross_out(self._things.pop())
+
+    def _end(self, popen: "subprocess.Popen[bytes]") -> None:
         family: list[psutil.Process] = []
         try:
             family = self._family()
@@ -78,7 +101,7 @@ class BrokerProcess:
                 self._wait_for_exit(self.node.stop_s)
         finally:
             self._kill(family)
-            self._collect(self._popen)
+            self._collect(popen)
             self._remove_scratch()
 
     def is_alive(self) -> bool:
@@ -126,8 +149,9 @@ class BrokerProcess:
         if code is None:
             return
         ended = f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+        reason = f" ({killed})" if (killed := self.cage.obituary()) else ""
         raise RunError(
-            f"{Path(self.node.argv[0]).name} ended with {ended} while waiting for {waited_for}; "
+            f"{Path(self.node.argv[0]).name} ended with {ended}{reason} while waiting for {waited_for}; "
             f"the end of its log:\n{self.log_tail() or '(nothing was logged)'}",
             hint=f"its files are in {self.folder}, its log is {self.log}",
         )
@@ -154,25 +178,34 @@ class BrokerProcess:
             path.write_bytes(secret.encode() if isinstance(secret, str) else secret)
 
     def _spawn(self, log: int) -> subprocess.Popen[bytes]:
-        launcher = (sys.executable, "-I", "-S", str(_LAUNCH), str(os.getpid()))
+        groups, cores = "\n".join(map(str, self.cage.joins)), ",".join(map(str, self.cage.cores))
+        launcher = (sys.executable, "-I", "-S", str(_LAUNCH), str(os.getpid()), groups, cores)
         return subprocess.Popen(
             (*launcher, *self.node.argv),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             cwd=self.folder,
-            env=os.environ | self.node.env,
+            env=os.environ | self.node.env | inventory.mark() | {_MARK: self._mark},
             start_new_session=True,
         )
 
+    def _note(self, thing: Thing) -> None:
+        inventory.note(thing)
+        self._things.append(thing)
+
     def _family(self) -> list[psutil.Process]:
         """Everything of ours that runs now, but the leader; a Process remembers when its process was born."""
-        pids = set(_descendants(self.pid)) | set(_session_members(self.pid))
+        pids = set(_descendants(self.pid)) | set(_session_members(self.pid)) | self._marked()
         family = []
         for pid in pids - {self.pid}:
             with contextlib.suppress(psutil.NoSuchProcess):
                 family.append(psutil.Process(pid))
         return family
+
+    def _marked(self) -> set[int]:
+        """What carries the node's mark: also a daemon, which has left its session and its parent."""
+        return {pid for pid in psutil.pids() if inventory.carries(pid, _MARK, self._mark)}
 
     def _wait_for_exit(self, deadline_s: float) -> None:
         deadline = time.monotonic() + deadline_s

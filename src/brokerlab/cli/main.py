@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 import brokerlab
-from brokerlab.cli import analyze, brokers, calibrate, doctor, plan, presets, report, run, show
+from brokerlab.cli import analyze, brokers, calibrate, clean, doctor, plan, presets, report, run, show
 from brokerlab.cli.terminal import say, warn
 from brokerlab.errors import ExitCode, LabError
 
@@ -48,6 +48,7 @@ app.command("run")(run.run)
 app.command("analyze")(analyze.analyze)
 app.command("show")(show.show)
 app.command("report")(report.report)
+app.command("clean")(clean.clean)
 
 
 def _print_version(is_asked: bool) -> None:

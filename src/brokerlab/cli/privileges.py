@@ -1,6 +1,6 @@
-"""Looks at what the kernel lets us do: namespaces, netem, TUN and cgroups.
+"""Looks at what the kernel lets us do: namespaces, netem, TUN and limits.
 
-Nothing is left behind: what must be tried is tried in a namespace of our own name, which is removed again.
+Nothing is left behind: what must be tried is tried in a namespace or a group of our own name, which is removed again.
 """
 
 import os
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from brokerlab.brokers.limits import what_is_possible
 from brokerlab.cli.checkup import Check, limited, missing, ok
 from brokerlab.errors import RunError
 
@@ -17,11 +18,10 @@ PREFIX = "bl-doctor-"
 LOOPBACK_STAYS = "links are not emulated: studies run over loopback"
 _LONGEST_COMMAND_S = 10.0
 _TUN = Path("/dev/net/tun")
-_CGROUPS = Path("/sys/fs/cgroup")
 
 
 def privilege_checks() -> list[Check]:
-    return [_root(), *_network_checks(), _tun(), _cgroups()]
+    return [_root(), *_network_checks(), _tun(), _limits()]
 
 
 def _root() -> Check:
@@ -98,15 +98,17 @@ def _tun() -> Check:
     return ok("TUN", str(_TUN))
 
 
-def _cgroups() -> Check:
-    """Limits on a broker need the unified hierarchy, and the right to make a group in it."""
-    if not (_CGROUPS / "cgroup.controllers").exists():
-        return limited(
-            "cgroups",
-            "version 1 or none",
-            follows="no limits on a broker; its use is read from /proc",
-            lift="boot with systemd.unified_cgroup_hierarchy=1",
-        )
-    if not os.access(_CGROUPS, os.W_OK):
-        return limited("cgroups", "version 2, not ours to write", follows="no limits on a broker", lift="run as root")
-    return ok("cgroups", "version 2")
+def _limits() -> Check:
+    """Which of system.limits can be set, by setting each on a group that is thrown away."""
+    problems = what_is_possible()
+    possible = [name for name, problem in problems.items() if problem is None]
+    if len(possible) == len(problems):
+        return ok("limits on a broker", ", ".join(possible))
+    reasons = dict.fromkeys(problem for problem in problems.values() if problem is not None)
+    refused = [name for name in problems if name not in possible]
+    return limited(
+        "limits on a broker",
+        f"{', '.join(possible) or 'none'}; not {', '.join(refused)}: {'; '.join(reasons)}",
+        follows="a study whose system.limits has these is refused",
+        lift="run as root, or as a user in a scope of your own (systemd-run --user --scope brokerlab run STUDY)",
+    )

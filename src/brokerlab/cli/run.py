@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from brokerlab.cli.analyze import write_tables
+from brokerlab.cli.clean import said
 from brokerlab.cli.outcome import print_outcome
 from brokerlab.cli.outdir import Mode, opened
 from brokerlab.cli.plan import machine_notes
@@ -18,6 +19,7 @@ from brokerlab.cli.progress import duration, watching
 from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, StudyArgument, prepare
 from brokerlab.cli.terminal import say
 from brokerlab.errors import ExitCode, LabError, UserError
+from brokerlab.lab.leftovers import remove_leftovers
 from brokerlab.pipeline.java import use_java
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.study.plan import Plan, plan_json
@@ -112,6 +114,7 @@ def _make_runs(prepared: Prepared, results: StudyDirectory) -> None:
     from brokerlab.lab.campaign import make_runs  # noqa: PLC0415 - compiles the load path, which --help does without
 
     plan = prepared.plan
+    _clean()
     for run in plan.runs:
         if aside := results.set_aside_cut_off(run.id):
             say(f"{run.id} was cut off: set aside as {aside.name}, made again")
@@ -124,6 +127,15 @@ def _make_runs(prepared: Prepared, results: StudyDirectory) -> None:
     say(f"{prepared.study.name}: {left} runs of {len(plan.cells)} cells, about {duration(left_s)}{already}")
     with watching(left_s, left) as watcher:
         make_runs(prepared.study, plan, results, watcher=watcher)
+
+
+def _clean() -> None:
+    """What a killed brokerlab left takes cores and memory from the measurement."""
+    leftovers, problems = remove_leftovers()
+    for leftover in leftovers:
+        say(f"{said(leftover)}: removed")
+    for problem in problems:
+        say(f"note: {problem}")
 
 
 def _finish(prepared: Prepared, results: StudyDirectory, stop_after: StopAfter | None) -> ExitCode:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from brokerlab.brokers.base import Broker, Found, Missing
+from brokerlab.brokers.limits import require_possible
 from brokerlab.brokers.registry import DRIVERS
 from brokerlab.errors import UserError
 from brokerlab.lab.reach import connections_of, read_reach, shortfalls
@@ -46,6 +47,8 @@ def prepare(argument: str, *, settings: Sequence[str], levels: Sequence[str]) ->
     _require_secrets(study)
     plan = make_plan(study, missing=missing_brokers(study, drivers=facts), keep=levels)
     _refuse_too_many_connections(plan)
+    for limits in dict.fromkeys(cell.limits for cell in plan.cells):
+        require_possible(limits)
     return Prepared(study, plan)
 
 

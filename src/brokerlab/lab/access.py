@@ -5,12 +5,11 @@ none of them; it is removed at the end of the run.
 """
 
 import secrets
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 
+from brokerlab import inventory
 from brokerlab.brokers.base import OPEN, Security
 from brokerlab.lab.clients import Clients
 from brokerlab.load.client import Login
@@ -59,8 +58,8 @@ def open_access(workload: Workload, clients: Clients, *, host: str, beside: Sequ
         "certificates": str(workload.certificates),
         "users": len(set(names)),
     }
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as name:  # mode 0700
-        security = Security(transport=workload.transport, folder=Path(name), protocol=workload.protocol)
+    with inventory.temporary_folder(PREFIX) as private:
+        security = Security(transport=workload.transport, folder=private, protocol=workload.protocol)
         access = Access(security, facts=facts)
         access = _encrypted(access, workload, everyone, host)
         yield _named(access, everyone, names)

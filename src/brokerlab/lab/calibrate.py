@@ -13,7 +13,6 @@ The null broker counts too; where the counts disagree there is no calibration.
 
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
+from brokerlab import inventory
 from brokerlab.brokers.base import Node
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.process import BrokerProcess
@@ -110,8 +110,8 @@ def _cpu_us(reached: Ceiling) -> float:
 
 
 def _publish_bare(qos: int, seconds: float) -> Ceiling:
-    with tempfile.TemporaryDirectory(prefix="brokerlab-calibrate-") as folder:
-        with null_broker(Path(folder)) as broker:
+    with inventory.temporary_folder("brokerlab-calibrate-") as folder:
+        with null_broker(folder) as broker:
             reached = send_ceiling(meter_spec(_PUBLISHER, qos, broker, Schedule(Arrivals.SATURATE)), seconds=seconds)
         _require_equal(broker, "received", reached.messages)
     return reached
@@ -119,8 +119,8 @@ def _publish_bare(qos: int, seconds: float) -> Ceiling:
 
 def _publish_recorded(qos: int, seconds: float, asked_per_s: float) -> Ceiling:
     """A worker that is asked for the rate that the bare path reached, which it cannot keep while it records."""
-    with tempfile.TemporaryDirectory(prefix="brokerlab-calibrate-") as folder:
-        with null_broker(Path(folder)) as broker:
+    with inventory.temporary_folder("brokerlab-calibrate-") as folder:
+        with null_broker(folder) as broker:
             spec = meter_spec(_PUBLISHER, qos, broker, Schedule(Arrivals.CONSTANT, rate_per_s=asked_per_s))
             with Crew([spec]) as crew:
                 crew.connect(timeout_s=_ANSWER_S)
@@ -137,8 +137,8 @@ def _publish_recorded(qos: int, seconds: float, asked_per_s: float) -> Ceiling:
 
 
 def _receive(qos: int, seconds: float) -> _Received:
-    with tempfile.TemporaryDirectory(prefix="brokerlab-calibrate-") as folder:
-        with null_broker(Path(folder)) as broker:
+    with inventory.temporary_folder("brokerlab-calibrate-") as folder:
+        with null_broker(folder) as broker:
             spec = meter_spec(_SUBSCRIBER, qos, broker, Schedule(Arrivals.SATURATE))
             with Crew([spec]) as crew:
                 crew.connect(timeout_s=_ANSWER_S)
@@ -152,12 +152,12 @@ def _receive(qos: int, seconds: float) -> _Received:
                 used_ns = _settled_cpu_ns(pid) - before_ns
                 stopped = crew.stop()[_SUBSCRIBER]
         _require_equal(broker, "played", stopped.messages)
-        return _Received(stopped.messages, end_ns - start_ns, used_ns, _resolution_ms(RunDirectory(Path(folder))))
+        return _Received(stopped.messages, end_ns - start_ns, used_ns, _resolution_ms(RunDirectory(folder)))
 
 
 def _schedule_error_ms(qos: int, seconds: float) -> Json:
-    with tempfile.TemporaryDirectory(prefix="brokerlab-calibrate-") as folder:
-        with null_broker(Path(folder)) as broker:
+    with inventory.temporary_folder("brokerlab-calibrate-") as folder:
+        with null_broker(folder) as broker:
             spec = meter_spec(_PUBLISHER, qos, broker, Schedule(Arrivals.CONSTANT, rate_per_s=MODERATE_PER_S))
             with Crew([spec]) as crew:
                 crew.connect(timeout_s=_ANSWER_S)

@@ -134,7 +134,7 @@ class _Walk:
             specs_of(self._run, self._cast, host=node.host, port=node.port, folder=self._directory.path)
         )
         self._crew = stack.enter_context(Crew(specs))
-        self._pinned = pin(self._pids())
+        self._pinned = pin(self._pids(), broker_cores=self._run.cell.limits.cores)
         self._sampler = stack.enter_context(Sampler(self._pids, self._directory))
         self._lookout = stack.enter_context(Lookout())
         self._connect()
@@ -300,7 +300,10 @@ class _Walk:
             },
         )
         self._watcher.phase_started("start", 0)
-        process = stack.enter_context(BrokerProcess(node, folder=folder))
+        process = BrokerProcess(node, folder=folder, limits=self._run.cell.limits)
+        if self._run.cell.limits:
+            stack.callback(lambda: self._manifest.add("limits", process.cage.section()))  # when it is stopped
+        stack.enter_context(process)
         proof = prove_ready(process, node.host, node.port, login=access.login)
         self._proved = proof.publications
         self._manifest.add("proof", asdict(proof) | {"broker_open_files": process.open_files_limit()})
@@ -352,4 +355,5 @@ class _Walk:
         guards += machine_reasons(around, limits, payload_bytes=largest_payload_bytes(self._run.cell.workload))
         searched = search_reasons(self._trials) if self._trials else []
         collapsed = collapse_reasons(stopped, self._granted.values()) + table_refusals(stopped.values())
+        collapsed += [killed] if (killed := self._process.cage.obituary()) else []
         return judge(collapsed, searched + guards + counted)

@@ -5,6 +5,7 @@ forkserver), so a worker starts in milliseconds and inherits no thread or socket
 """
 
 import multiprocessing
+import multiprocessing.util
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +14,9 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Self, TypeVar
 
+from brokerlab import inventory
 from brokerlab.errors import RunError
+from brokerlab.inventory import Thing
 from brokerlab.load import worker
 from brokerlab.load.filters import AT_ONCE as FILTERS_AT_ONCE
 from brokerlab.load.opening import AT_ONCE
@@ -53,6 +56,15 @@ _START_S = 120.0
 _STOP_S = 30.0
 _LEAD_NS = 20_000_000  # between an order and what begins with it: the first connection of a ramp, a probe
 _STOCK_S = 30.0
+_AFTER_REMOVAL = -200  # multiprocessing removes its folder with priority -100, and larger ones go first
+
+
+def _note_sockets() -> None:
+    """The folder of the server's sockets, which multiprocessing removes at a normal end and no other."""
+    folder = Thing("folder", multiprocessing.util.get_temp_dir())
+    if not inventory.is_noted(folder):
+        inventory.note(folder)
+        multiprocessing.util.Finalize(None, inventory.cross_out, args=(folder,), exitpriority=_AFTER_REMOVAL)
 
 
 class Crew:
@@ -76,6 +88,7 @@ class Crew:
             overtaken=tuple(workers + place for place in self._places("subscribers")),
             window=2 * workers,
         )
+        _note_sockets()
         try:
             for spec in self._specs:
                 ours, theirs = _context.Pipe()

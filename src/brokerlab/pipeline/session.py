@@ -1,10 +1,7 @@
 """The one place that opens Spark, with Java checked first and nothing printed on the user's terminal."""
 
-import atexit
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +9,7 @@ from pathlib import Path
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from brokerlab import inventory
 from brokerlab.errors import UserError
 from brokerlab.pipeline.java import use_java
 
@@ -25,8 +23,7 @@ def open_session(*, app: str, memory_gib: int = 1, master: str | None = None) ->
     """
     use_java()
     # Java outlives the session and ends with this process, so its folder does too.
-    folder = Path(tempfile.mkdtemp(prefix="brokerlab-spark-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = inventory.folder_until_exit("brokerlab-spark-")
     builder = SparkSession.builder.appName(app).master(master or "local[*]")
     for name, value in settings(memory_gib=memory_gib, folder=folder).items():
         builder = builder.config(name, value)
@@ -43,6 +40,8 @@ def open_session(*, app: str, memory_gib: int = 1, master: str | None = None) ->
 def settings(*, memory_gib: int, folder: Path) -> Mapping[str, str]:
     """Every setting that is not Spark's own choice, with its reason."""
     quiet = folder / "log4j2.properties"
+    temporary = folder / "java"
+    temporary.mkdir(exist_ok=True)
     quiet.write_text("rootLogger.level = off\n", encoding="utf-8")
     return {
         "spark.driver.memory": f"{memory_gib}g",  # all the memory there is when the driver is the executor
@@ -56,6 +55,8 @@ def settings(*, memory_gib: int, folder: Path) -> Mapping[str, str]:
         "spark.driver.extraJavaOptions": " ".join(
             [
                 f"-Dlog4j2.configurationFile={quiet.as_uri()}",  # also quiet before spark.log.level is read
+                f"-Djava.io.tmpdir={temporary}",  # or a killed Java leaves libraries in everybody's
+                "-XX:-UsePerfData",  # nobody watches it, and its file would stay
                 "-XX:TieredStopAtLevel=1",  # seconds of work: compiling thoroughly costs more than it gains
                 "-XX:+UseSerialGC",  # two cores and one GiB: collector threads would take the workers' time
             ]

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from brokerlab.study.limit_values import Limits
 from brokerlab.study.problems import RuleError
 from brokerlab.study.values import Level, Qos, Workload
 
@@ -13,10 +14,11 @@ class FactorKind:
     """One factor: its readers and writers, and the key that holds its value where it is not varied."""
 
     name: str
-    home: tuple[str, ...]  # below scenario.workload; empty for the broker, which has no single value
+    home: tuple[str, ...]  # below scenario.workload; empty for what is no part of it: the broker and its limits
     read: Callable[[object], Level]
     written: Callable[[Level], str | int]  # as in a study file
     apply: Callable[[Workload, Level], Workload]
+    limit: Callable[[Limits, Level], Limits] | None = None  # of a factor that is a limit on the broker's node
 
     def parse(self, text: str) -> Level:
         """The level that a command line means; whole numbers and quantities are told apart."""

@@ -7,7 +7,7 @@ so that `scenario.workload.payload` and the levels of `scenario.variables.payloa
 import re
 from dataclasses import replace
 
-from brokerlab.study import life, mqtt5, names, pause, quantity, roles, subscriptions, topic_factors, wills
+from brokerlab.study import life, limits, mqtt5, names, pause, quantity, roles, subscriptions, topic_factors, wills
 from brokerlab.study.access import read_certificates, read_transport
 from brokerlab.study.factor import FactorKind, read_qos, read_whole
 from brokerlab.study.problems import RuleError, check_name
@@ -193,6 +193,7 @@ _KINDS = (
     *topic_factors.KINDS,
     *mqtt5.KINDS,
     *subscriptions.KINDS,
+    *limits.KINDS,
 )
 
 FACTORS = {kind.name: kind for kind in _KINDS}

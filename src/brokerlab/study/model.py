@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, JsonValue, PlainValidator
 from brokerlab.study import access, factor, factors, life, names, readers, roles, wills
 from brokerlab.study import values as v
 from brokerlab.study.life import LifePart
+from brokerlab.study.limits import Cpus, LimitsPart, MemoryBytes
 from brokerlab.study.mqtt5 import Expiry, Mqtt5Part, Properties, PropertyBytes, ReceiveMaximum, Switch
 from brokerlab.study.part import Part
 from brokerlab.study.pause import PauseDuration, PausePart
@@ -41,7 +42,6 @@ Name = Annotated[str, PlainValidator(factors.read_name)]
 Text = Annotated[str, PlainValidator(readers.read_text)]
 Phase = Annotated[float, PlainValidator(readers.read_phase_s)]
 NeededPhase = Annotated[float, PlainValidator(readers.read_needed_phase_s)]
-RefusedLimit = Annotated[None, PlainValidator(readers.refuse_limit)]
 
 
 class GoalsPart(Part):
@@ -72,11 +72,6 @@ class EnsemblePart(Part):
         return v.Ensemble(nodes=self.nodes, join=self.join)
 
 
-class LimitsPart(Part):
-    cpus: RefusedLimit = None
-    memory: RefusedLimit = None
-
-
 class SystemPart(Part):
     brokers: dict[Name, BrokerPart] = Field(min_length=1)
     ensemble: EnsemblePart = EnsemblePart()
@@ -84,7 +79,7 @@ class SystemPart(Part):
 
     def value(self) -> v.System:
         brokers = tuple(part.value(name) for name, part in self.brokers.items())
-        return v.System(brokers=brokers, ensemble=self.ensemble.value())
+        return v.System(brokers=brokers, ensemble=self.ensemble.value(), limits=self.limits.value())
 
 
 class SchedulePart(Part):
@@ -221,6 +216,8 @@ class VariablesPart(Part):
     filter_kind: list[Kind] = Field(default=[], min_length=1)
     churn: list[Churn] = Field(default=[], min_length=1)
     filter_clients: list[TableClients] = Field(default=[], min_length=1)
+    cpus: list[Cpus] = Field(default=[], min_length=1)
+    memory: list[MemoryBytes] = Field(default=[], min_length=1)
 
     def levels(self, factor: str) -> tuple[v.Level, ...]:
         return tuple(getattr(self, factor))

@@ -16,6 +16,7 @@ from typing import Any
 from brokerlab.errors import UserError
 from brokerlab.study.arrivals import search_s
 from brokerlab.study.factors import FACTORS
+from brokerlab.study.limit_values import UNLIMITED, Limits
 from brokerlab.study.replay import measure_s
 from brokerlab.study.seeds import derived_seed
 from brokerlab.study.selection import is_selected, read_selection
@@ -38,6 +39,7 @@ class Cell:
     levels: tuple[tuple[str, Level], ...]
     broker: BrokerChoice
     workload: Workload
+    limits: Limits = UNLIMITED  # of each of the broker's nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +130,20 @@ def _cells(study: Study) -> list[Cell]:
     brokers = {broker.name: broker for broker in study.system.brokers}
     combinations = itertools.product(*(factor.levels for factor in factors))
     return [
-        _cell(tuple(zip((factor.name for factor in factors), levels, strict=True)), study.scenario.workload, brokers)
+        _cell(tuple(zip((factor.name for factor in factors), levels, strict=True)), study, brokers)
         for levels in combinations
     ]
 
 
-def _cell(levels: tuple[tuple[str, Level], ...], workload: Workload, brokers: Mapping[str, BrokerChoice]) -> Cell:
+def _cell(levels: tuple[tuple[str, Level], ...], study: Study, brokers: Mapping[str, BrokerChoice]) -> Cell:
+    workload, limits = study.scenario.workload, study.system.limits
     for factor, level in levels:
-        workload = FACTORS[factor].apply(workload, level)
+        kind = FACTORS[factor]
+        workload = kind.apply(workload, level)
+        limits = kind.limit(limits, level) if kind.limit else limits
     broker = brokers[str(dict(levels)["broker"])]
     name = ".".join(f"{factor}-{FACTORS[factor].label(level)}" for factor, level in levels)
-    return Cell(id=name, levels=levels, broker=broker, workload=workload)
+    return Cell(id=name, levels=levels, broker=broker, workload=workload, limits=limits)
 
 
 def _runs(cells: Sequence[Cell], *, seed: int, repetitions: int) -> tuple[PlannedRun, ...]:
@@ -195,7 +200,7 @@ def _cell_json(cell: Cell) -> dict[str, Any]:
         "levels": dict(cell.levels),
         "broker": asdict(cell.broker),
         "workload": asdict(cell.workload),
-    }
+    } | ({"limits": asdict(cell.limits)} if cell.limits else {})
 
 
 def _run_json(run: PlannedRun) -> dict[str, Any]:

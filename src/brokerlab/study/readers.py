@@ -61,10 +61,6 @@ def read_join(written: object) -> Join:
     return Join.NONE
 
 
-def refuse_limit(_written: object) -> NoReturn:
-    raise RuleError("limits are not available yet: this version cannot enforce them; leave the key out")
-
-
 def read_shape(written: object) -> str:
     return check_name("topology", written, known=names.SHAPES, later=names.SHAPES_LATER)
 

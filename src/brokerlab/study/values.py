@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
+from brokerlab.study.limit_values import UNLIMITED, Limits
 from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.pause_values import Pause
 from brokerlab.study.secret import Secret
@@ -175,18 +176,10 @@ class Ensemble:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Per node; None is no limit."""
-
-    cpus: float | None = None
-    memory_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class System:
     brokers: tuple[BrokerChoice, ...]
     ensemble: Ensemble = Ensemble()
-    limits: Limits = Limits()
+    limits: Limits = UNLIMITED
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-from brokerlab.study import mqtt5, pause, quantity, roles, subscriptions, wills
+from brokerlab.study import limits, mqtt5, pause, quantity, roles, subscriptions, wills
 from brokerlab.study.access import written_credentials
 from brokerlab.study.arrivals import KEYS
 from brokerlab.study.factors import FACTORS
@@ -42,6 +42,7 @@ def study_yaml(study: Study) -> str:
         "system": {
             "brokers": {broker.name: _broker(broker) for broker in study.system.brokers},
             "ensemble": _on_one_line({"nodes": study.system.ensemble.nodes, "join": study.system.ensemble.join.value}),
+            **_flat({"limits": written} if (written := limits.written(study.system.limits)) else {}),
         },
         "metrics": _list(study.metrics),
         "scenario": _scenario(study.scenario),

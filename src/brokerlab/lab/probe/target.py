@@ -2,11 +2,10 @@
 
 import contextlib
 import socket
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
+from brokerlab import inventory
 from brokerlab.brokers.base import Missing
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.process import BrokerProcess
@@ -38,8 +37,8 @@ def opened(name: str, *, largest_bytes: int) -> Iterator[Target]:
     found = broker.find()
     if isinstance(found, Missing):
         raise UserError(f"{name} is not here: {found.reason}", hint=found.hint)
-    with tempfile.TemporaryDirectory(prefix="brokerlab-probe-") as temporary:
-        folder = Path(temporary) / "0"
+    with inventory.temporary_folder("brokerlab-probe-") as temporary:
+        folder = temporary / "0"
         node = broker.node(BrokerChoice(name, name), folder=folder, host=_HOST, port=free_port(_HOST))
         with BrokerProcess(node, folder=folder) as process:
             prove_ready(process, node.host, node.port)
