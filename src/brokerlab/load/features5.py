@@ -1,13 +1,17 @@
 """What a workload asks of MQTT 5.0, as the properties of our packets (study/mqtt5.py has the keys).
 
-The correlation data of a request stands last in its block, so that it can be filled in just before the payload.
+Metadata and the correlation data of a request stand last in the block, so that they can be filled in at their
+distance before the payload.
 """
 
+import time
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from brokerlab.load import shapes
 from brokerlab.load.packets import encode_length
 from brokerlab.load.pieces import Block
 from brokerlab.load.properties import (
@@ -24,6 +28,7 @@ from brokerlab.load.properties import (
 )
 from brokerlab.load.spec import Client
 from brokerlab.study.mqtt5_values import Mqtt5
+from brokerlab.study.seeds import derived_seed
 from brokerlab.study.topics import expand
 from brokerlab.study.values import Workload
 
@@ -33,6 +38,11 @@ _SESSION_EXPIRY_S = 3600  # longer than a will may be delayed
 
 CORRELATION_BYTES = 8  # the sequence number of a request, little endian
 ALIAS = 1  # a publisher has one topic, so one alias
+
+# Paper 004's three user properties, here of fixed length: 64 hexadecimal digits, milliseconds since 1970, a number.
+_METADATA = (("unique_message_id", "0" * 64), ("publisher_send_time", "0000000000000.000"), ("order", "0000000000"))
+_HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
+_WORD_DIGITS = 16  # of 64 bits
 
 
 def connect_properties(mqtt5: Mqtt5, *, keeps_session: bool) -> Properties:
@@ -59,10 +69,17 @@ def publish_properties(client: Client, workload: Workload) -> bytes:
     if mqtt5.topic_alias:
         properties += ((TOPIC_ALIAS, ALIAS),)
     properties += tuple((USER_PROPERTY, _pair(number, mqtt5.property_bytes)) for number in range(mqtt5.user_properties))
-    if mqtt5.response_topic:
-        properties += ((RESPONSE_TOPIC, expand(workload.topics.reply, publisher=client.number)),)
-        properties += ((CORRELATION_DATA, bytes(CORRELATION_BYTES)),)
-    return encode_properties(properties, encode_length)
+    if mqtt5.metadata:
+        properties += tuple((USER_PROPERTY, pair) for pair in _METADATA)
+    return encode_properties(properties, encode_length) + _request_properties(client, workload)
+
+
+def _request_properties(client: Client, workload: Workload) -> bytes:
+    """The last of the block; nothing where no answer is asked for."""
+    if not workload.mqtt5.response_topic:
+        return b""
+    topic = expand(workload.topics.reply, publisher=client.number)
+    return encode_properties(((RESPONSE_TOPIC, topic), (CORRELATION_DATA, bytes(CORRELATION_BYTES))), encode_length)
 
 
 class Messages(Protocol):
@@ -105,20 +122,72 @@ class Requests:
 
     def build(self, first_seq: int, intended_ns: Longs) -> Block:
         block = self._inner.build(first_seq, intended_ns)
-        if any(piece.ends is None and not piece.stride for piece in block):
-            return block  # large messages in several pieces: their correlation data stay zero
-        seq = first_seq
-        for piece in block:
-            ends = np.arange(piece.stride, len(piece.data) + 1, piece.stride) if piece.ends is None else piece.ends
-            sizes = self._inner.payload_bytes(seq, ends.size)
-            data, seqs = np.frombuffer(piece.data, dtype=np.uint8), np.arange(seq, seq + ends.size)
+        for data, starts, seqs in _whole_packets(block, self._inner, first_seq):
             for k in range(CORRELATION_BYTES):
-                data[ends - sizes - CORRELATION_BYTES + k] = (seqs >> (8 * k)) & 0xFF
-            seq += ends.size
+                data[starts - CORRELATION_BYTES + k] = (seqs >> (8 * k)) & 0xFF
         return block
 
     def payload_bytes(self, first_seq: int, count: int) -> int | Longs:
         return self._inner.payload_bytes(first_seq, count)
+
+
+class Described:
+    """Messages with metadata about themselves in user properties; implements Messages.
+
+    The time is the intended one, on the wall clock: the packet is built before it is sent.
+    """
+
+    def __init__(self, inner: Messages, client: Client, workload: Workload, *, seed: int) -> None:
+        self._inner = inner
+        self.count, self.largest, self.built_bytes = inner.count, inner.largest, inner.built_bytes
+        self._seed = derived_seed(seed, "metadata", client.number)
+        self._wall_ns = time.time_ns() - time.monotonic_ns()
+        back = len(_request_properties(client, workload))
+        self._back: dict[str, int] = {}  # from the start of the payload to that of each value
+        for name, value in reversed(_METADATA):
+            back += len(value)
+            self._back[name] = back
+            back += len(encode_properties(((USER_PROPERTY, (name, "")),), encode_length))
+
+    def build(self, first_seq: int, intended_ns: Longs) -> Block:
+        block = self._inner.build(first_seq, intended_ns)
+        for data, starts, seqs in _whole_packets(block, self._inner, first_seq):
+            us = (intended_ns[seqs - first_seq] + self._wall_ns) // 1000
+            sent = starts - self._back["publisher_send_time"]
+            _write_digits(data, sent, us // 1000, 13)
+            _write_digits(data, sent + 14, us % 1000, 3)
+            _write_digits(data, starts - self._back["order"], seqs, 10)
+            for word in range(4):
+                drawn = shapes.drawn(self._seed + word, seqs)
+                for digit in range(_WORD_DIGITS):
+                    at = starts - self._back["unique_message_id"] + _WORD_DIGITS * word + digit
+                    data[at] = _HEX[(drawn >> np.uint64(4 * digit)) & np.uint64(15)]
+        return block
+
+    def payload_bytes(self, first_seq: int, count: int) -> int | Longs:
+        return self._inner.payload_bytes(first_seq, count)
+
+
+def _whole_packets(
+    block: Block, messages: Messages, first_seq: int
+) -> Iterator[tuple[NDArray[np.uint8], Longs, Longs]]:
+    """The packets of a block with where each payload starts, and their sequence numbers.
+
+    None where large messages are in several pieces: what would be filled in stays as it is in the template.
+    """
+    if any(piece.ends is None and not piece.stride for piece in block):
+        return
+    for piece in block:
+        ends = np.arange(piece.stride, len(piece.data) + 1, piece.stride) if piece.ends is None else piece.ends
+        sizes = messages.payload_bytes(first_seq, ends.size)
+        yield np.frombuffer(piece.data, dtype=np.uint8), ends - sizes, np.arange(first_seq, first_seq + ends.size)
+        first_seq += ends.size
+
+
+def _write_digits(data: NDArray[np.uint8], starts: Longs, numbers: Longs, width: int) -> None:
+    """Each number at its place, with zeros before it."""
+    for k in range(width):
+        data[starts + width - 1 - k] = 48 + numbers // 10**k % 10
 
 
 def _pair(number: int, size_bytes: int) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from brokerlab.load import shapes, wire
 from brokerlab.load.content import LARGE_BYTES, filler_of
-from brokerlab.load.features5 import Aliased, Requests, publish_properties
+from brokerlab.load.features5 import Aliased, Described, Requests, publish_properties
 from brokerlab.load.pieces import Block, Piece
 from brokerlab.load.replay import RecordMessages, limited, replay_ns
 from brokerlab.load.schedule import Span, intended_ns
@@ -234,6 +234,8 @@ def messages_of(client: Client, workload: Workload, *, seed: int, level: int) ->
     messages = made(client)
     if workload.mqtt5.topic_alias and level == 5:
         messages = Aliased(messages, made(replace(client, topic="")))
+    if workload.mqtt5.metadata and level == 5:
+        messages = Described(messages, client, workload, seed=seed)
     return Requests(messages) if workload.mqtt5.response_topic and level == 5 else messages
 
 

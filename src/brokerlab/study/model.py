@@ -206,6 +206,7 @@ class VariablesPart(Part):
     retain: list[Retain] = Field(default=[], min_length=1)
     user_properties: list[Properties] = Field(default=[], min_length=1)
     property_bytes: list[PropertyBytes] = Field(default=[], min_length=1)
+    metadata: list[Switch] = Field(default=[], min_length=1)
     topic_alias: list[Switch] = Field(default=[], min_length=1)
     expiry: list[Expiry] = Field(default=[], min_length=1)
     receive_maximum: list[ReceiveMaximum] = Field(default=[], min_length=1)

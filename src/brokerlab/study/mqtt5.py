@@ -51,6 +51,7 @@ Expiry = Annotated[int | None, PlainValidator(read_expiry_s)]
 class Mqtt5Part(Part):
     user_properties: Properties = Mqtt5().user_properties
     property_bytes: PropertyBytes = Mqtt5().property_bytes
+    metadata: Switch = OFF
     topic_alias: Switch = OFF
     expiry: Expiry = None
     receive_maximum: ReceiveMaximum = None
@@ -62,6 +63,7 @@ class Mqtt5Part(Part):
         return Mqtt5(
             user_properties=self.user_properties,
             property_bytes=self.property_bytes,
+            metadata=self.metadata == ON,
             topic_alias=self.topic_alias == ON,
             expiry_s=self.expiry,
             receive_maximum=self.receive_maximum,
@@ -76,6 +78,7 @@ def written(mqtt5: Mqtt5) -> dict[str, Any]:
     every = {
         "user_properties": mqtt5.user_properties,
         "property_bytes": quantity.bytes_text(mqtt5.property_bytes),
+        "metadata": mqtt5.metadata,
         "topic_alias": mqtt5.topic_alias,
         "expiry": _seconds(mqtt5.expiry_s),
         "receive_maximum": mqtt5.receive_maximum,
@@ -109,6 +112,7 @@ def _is_on(level: v.Level) -> bool:
 KINDS = (
     _kind("user_properties", read_count),
     _kind("property_bytes", read_property_bytes, shown=lambda level: quantity.bytes_text(int(level))),
+    _kind("metadata", read_switch, shown=str, meant=_is_on),
     _kind("topic_alias", read_switch, shown=str, meant=_is_on),
     _kind("expiry", read_expiry_s, "expiry_s", shown=lambda level: quantity.seconds_text(float(level))),
     _kind("receive_maximum", read_receive_maximum),

@@ -1,6 +1,8 @@
 """What MQTT 5.0 adds to messages, byte by byte, and a device that answers requests: over a real socket pair."""
 
+import re
 import socket
+import time
 
 import numpy as np
 import pytest
@@ -50,6 +52,25 @@ def test_user_properties_have_the_bytes_that_were_asked_for():
     assert [identifier for identifier, _ in packets[0].properties] == [USER_PROPERTY] * 3
     assert {len(name) + len(value) for _, (name, value) in packets[0].properties} == {20}
     assert with_them - without == 3 * 3 * (20 + 5)
+
+
+@pytest.mark.parametrize("response_topic", [False, True])
+def test_metadata_tell_each_message_apart_and_when_it_was_due(response_topic):
+    """X-06."""
+    before_ms = time.time_ns() / 1e6
+    due_ns = time.monotonic_ns() + 10**9 * np.arange(12)
+    workload = Workload(protocol="5.0", mqtt5=Mqtt5(metadata=True, response_topic=response_topic))
+    messages = messages_of(Client(2, "p2", "t/2"), workload, seed=1, level=LEVEL)
+    data = b"".join(bytes(piece.data) for first in (0, 5) for piece in messages.build(first, due_ns[first : first + 7]))
+    packets = Parser(LEVEL).feed(data)
+
+    told = [dict(value for identifier, value in packet.properties if identifier == USER_PROPERTY) for packet in packets]
+    assert [int(each["order"]) for each in told] == [*range(7), *range(5, 12)]
+    assert len({each["unique_message_id"] for each in told}) == 12
+    assert all(re.fullmatch("[0-9a-f]{64}", each["unique_message_id"]) for each in told)
+    sent_ms = [float(each["publisher_send_time"]) for each in told[:7]]
+    assert sent_ms[0] >= before_ms - 1
+    assert np.diff(sent_ms) == pytest.approx([1000] * 6, abs=0.002)
 
 
 @pytest.mark.parametrize("blocks", [(3,), (1, 2), (2, 1)])
