@@ -7,6 +7,7 @@ from brokerlab.brokers.aedes import Aedes
 from brokerlab.brokers.amqtt import Amqtt
 from brokerlab.brokers.base import Broker
 from brokerlab.brokers.choice import proposal
+from brokerlab.brokers.fluxmq import FluxMQ
 from brokerlab.brokers.gmqtt import Gmqtt
 from brokerlab.brokers.hbmqtt import Hbmqtt
 from brokerlab.brokers.mochi import Mochi
@@ -20,6 +21,7 @@ from brokerlab.errors import UserError
 _ALL: tuple[Broker, ...] = (
     Aedes(),
     Amqtt(),
+    FluxMQ(),
     Gmqtt(),
     Hbmqtt(),
     Mochi(),

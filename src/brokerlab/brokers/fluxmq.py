@@ -1,0 +1,125 @@
+"""FluxMQ, a broker in Go with etcd inside.
+
+Stock is its defaults, but for what a run needs:
+
+    cluster    a cluster of one node: without a cluster FluxMQ 1.0.0 sends no retained message to a new subscriber,
+               and refuses clients that want their session kept
+    listeners  one at the asked address; those that are not named stay at their defaults, on all addresses
+    log        warnings
+
+    lossless   a queue of 1,000,000 messages for an absent client instead of 1,000. A client that is there but slow
+               makes its publishers wait, and nothing is dropped.
+    durable    what its stores write is synchronised to the disk at once. Even so it keeps what waits for an absent
+               client in memory until it is stopped: a kill loses it.
+    tuned      what its documentation recommends for many subscribers of a topic: QoS 2 is acknowledged before the
+               message is handed on
+
+MQTT 5 has a port of its own; inside TLS one port speaks all versions. FluxMQ has users only in a service beside it.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
+from brokerlab.brokers.built import find_built, program_of
+from brokerlab.brokers.choice import check_choice
+from brokerlab.brokers.port import free_port
+from brokerlab.brokers.source import GoModule
+from brokerlab.study.values import BrokerChoice, Transport
+
+_MODULE = "github.com/absmach/fluxmq"
+_CONFIG = "fluxmq.yml"
+_DATA = "data"
+_LOSSLESS_QUEUE = 1_000_000
+_NODE = "node1"
+_LOOPBACK = "127.0.0.1"  # etcd takes clients at no other address
+
+_PRESETS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
+    "lossless": {"session": {"max_offline_queue_size": _LOSSLESS_QUEUE}},
+    "durable": {"storage": {"badger_sync_writes": True, "queue_ack_durability": "fsync"}},
+    "tuned": {"broker": {"async_fan_out": True}},
+}
+
+
+class FluxMQ:
+    name = "fluxmq"
+    source = GoModule(_MODULE, "v1.0.0", f"{_MODULE}/cmd", "fluxmq")
+    abilities = Abilities(
+        protocols=("3.1", "3.1.1", "5.0"),
+        presets=("stock", "lossless", "durable", "tuned"),
+        transports=tuple(Transport),
+        has_client_certificates=True,
+        has_shared_subscriptions=True,
+        is_scalable=True,
+        has_port_per_protocol=True,
+        licence="Apache-2.0",
+    )
+
+    def find(self) -> Found | Missing:
+        return find_built(self.name, self.source)
+
+    def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        check_choice(choice, self.abilities, security)
+        here = folder.absolute()
+        config: dict[str, object] = {
+            "server": _server(host, port, security),
+            "log": {"level": "warn"},
+            "storage": {"badger_dir": str(here / _DATA / "badger")},
+            "cluster": _cluster(host, here / _DATA / "etcd"),
+        }
+        for part, changed in _PRESETS.get(choice.preset, {}).items():
+            config[part] = {**_as_mapping(config.get(part)), **changed}
+        return Node(
+            argv=(program_of(self.find(), choice), "-config", str(here / _CONFIG)),
+            host=host,
+            port=port,
+            files={_CONFIG: json.dumps(config, indent=2) + "\n"},
+            scratch=(_DATA,),
+            stop_s=15.0,
+        )
+
+
+def _server(host: str, port: int, security: Security) -> Mapping[str, object]:
+    """All listeners that would be there otherwise, with an address for one."""
+    asked: dict[str, object] = {"addr": f"{host}:{port}"}
+    if security.transport.is_encrypted:
+        slot = "tls"
+        asked |= {"cert_file": str(security.certificate), "key_file": str(security.key)}
+        if security.authority:
+            asked |= {"ca_file": str(security.authority), "client_auth": "require"}
+    else:
+        slot = "v5" if security.protocol == "5.0" else "v3"
+    none: Mapping[str, object] = {"v3": {"addr": ""}, "v5": {"addr": ""}}
+    framed = security.transport.is_framed
+    return {
+        "mqtt": {
+            "tcp": none if framed else {**none, slot: asked},
+            "websocket": {**none, slot: asked} if framed else none,
+        },
+        "amqp": {"plain": {"addr": ""}},
+        "amqp091": {"plain": {"addr": ""}},
+        "admin_api_addr": "",
+        "health_enabled": False,
+    }
+
+
+def _cluster(host: str, data: Path) -> Mapping[str, object]:
+    peers = f"{host}:{free_port(host)}"
+    return {
+        "enabled": True,
+        "allow_insecure": True,
+        "node_id": _NODE,
+        "etcd": {
+            "data_dir": str(data),
+            "bind_addr": peers,
+            "client_addr": f"{_LOOPBACK}:{free_port(_LOOPBACK)}",
+            "initial_cluster": f"{_NODE}=http://{peers}",
+            "bootstrap": True,
+        },
+        "transport": {"bind_addr": f"{host}:{free_port(host)}"},
+    }
+
+
+def _as_mapping(part: object) -> Mapping[str, object]:
+    return part if isinstance(part, Mapping) else {}
