@@ -60,7 +60,8 @@ def _print_cells(results: Results, compared: list[Group]) -> None:
     titles = (*_METRICS, ranked)
     rows = [_cell_row(cell, results) for group in compared for cell in group.cells]
     say()
-    table(Columns((*factors, "broker", *titles, "contract", "valid runs"), right=frozenset(titles)), rows)
+    who = ("broker", "version", "preset", "granted")
+    table(Columns((*factors, *who, *titles, "contract", "valid runs"), right=frozenset(titles)), rows)
 
 
 def _cell_row(cell: CellResult, results: Results) -> list[str]:
@@ -68,8 +69,11 @@ def _cell_row(cell: CellResult, results: Results) -> list[str]:
     values = [_mean(cell.estimates.get(metric)) for metric in _METRICS.values()]
     ranked = cell.estimates.get(results.study.rank_by)
     interval = ranked.interval_text if ranked else NOT_KNOWN
-    contract = contract_of(cell, results).verdict or NOT_KNOWN
-    return [*levels, cell.broker, *values, interval, contract, f"{cell.valid_runs}/{len(cell.runs)}"]
+    contract = contract_of(cell, results)
+    granted = NOT_KNOWN if contract.granted_qos is None else f"QoS {contract.granted_qos}"
+    verdict = contract.verdict or NOT_KNOWN
+    who = (cell.broker, cell.version, cell.preset, granted)
+    return [*levels, *who, *values, interval, verdict, f"{cell.valid_runs}/{len(cell.runs)}"]
 
 
 def _mean(estimate: Estimate | None) -> str:

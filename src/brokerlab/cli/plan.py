@@ -65,6 +65,7 @@ def _print_limits(prepared: Prepared) -> None:
 def machine_notes(plan: Plan) -> list[str]:
     """What is left out and what limits the numbers here, with how to change it."""
     notes = [f"{broker} is left out: {reason}" for broker, reason in plan.left_out]
+    notes += [f"{broker} is left out of some cells: {reason}" for broker, reason in plan.unable]
     if usable_cores() < ENOUGH_CORES:
         notes.append(f"broker and load share {usable_cores()} cores: a run in which the load was the limit is invalid")
     if find_java() is None:

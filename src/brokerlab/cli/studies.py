@@ -45,7 +45,8 @@ def prepare(argument: str, *, settings: Sequence[str], levels: Sequence[str]) ->
     facts = {name: _facts(driver, driver.find()) for name, driver in DRIVERS.items()}
     study = read_study(study_path(argument), settings=settings, drivers=facts)
     _require_secrets(study)
-    plan = make_plan(study, missing=missing_brokers(study, drivers=facts), keep=levels)
+    qos = {broker.name: facts[broker.driver].qos for broker in study.system.brokers}
+    plan = make_plan(study, missing=missing_brokers(study, drivers=facts), keep=levels, qos=qos)
     _refuse_too_many_connections(plan)
     for limits in dict.fromkeys(cell.limits for cell in plan.cells):
         require_possible(limits)

@@ -195,6 +195,7 @@ def _missing_notes(results: Results) -> list[str]:
     notes = []
     if results.left_out:
         notes.append(f"Left out, because not on this machine: {listed(list(results.left_out))}.")
+    notes.extend(f"Left out of some cells: {broker}, because {why}." for broker, why in results.unable)
     missing = len(results.planned - {row["run_id"] for row in results.runs})
     if missing:
         notes.append(f"{missing} of {plural(len(results.planned), 'planned run')} left no results.")

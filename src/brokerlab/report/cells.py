@@ -3,6 +3,7 @@
 A group holds the cells that differ in nothing but their broker: one QoS, one rate, one payload.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from brokerlab.report.metrics import METRICS, Estimate, best_first
@@ -21,6 +22,8 @@ class CellResult:
     levels: Levels  # of the factors that vary, broker left out
     runs: tuple[Row, ...]  # rows of table runs
     estimates: dict[str, Estimate] = field(default_factory=dict)  # by metric
+    version: str = NOT_KNOWN  # of the broker; several where it changed between the runs
+    preset: str = NOT_KNOWN
 
     @property
     def valid_runs(self) -> int:
@@ -103,9 +106,20 @@ def _cells(results: Results) -> list[CellResult]:
             levels=tuple((name, (rows[0]["levels"] or {}).get(name, "")) for name in factors),
             runs=tuple(rows),
             estimates=estimates.get(cell, {}),
+            version=_distinct(row.get("version") for row in rows),
+            preset=_distinct(_preset(results, row["run_id"]) for row in rows),
         )
         for cell, rows in runs.items()
     ]
+
+
+def _distinct(texts: Iterable[str | None]) -> str:
+    return ", ".join(dict.fromkeys(text for text in texts if text)) or NOT_KNOWN
+
+
+def _preset(results: Results, run_id: str) -> str | None:
+    preset = results.manifests.get(run_id, {}).get("broker", {}).get("preset")
+    return None if preset is None else str(preset)
 
 
 def _estimates(results: Results) -> dict[str, dict[str, Estimate]]:

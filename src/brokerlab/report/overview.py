@@ -37,6 +37,7 @@ def overview(results: Results, compared: list[Group]) -> Table:
         text("Broker"),
         *((text("QoS"),) if shows_qos else ()),
         *factor_columns(factors),
+        number("QoS granted"),
         *(column for column, _, _ in _MEASURES),
         text("Contract"),
         *(column for column, _, _ in _COSTS),
@@ -47,12 +48,14 @@ def overview(results: Results, compared: list[Group]) -> Table:
 
 
 def _row(cell: CellResult, group: Group, results: Results, shows_qos: bool) -> tuple[Entry, ...]:
+    contract = contract_of(cell, results)
     return (
-        Entry(cell.broker),
+        Entry(cell.broker, f"{cell.version}, {cell.preset}"),
         *((Entry(NOT_KNOWN if cell.qos is None else str(cell.qos)),) if shows_qos else ()),
         *(Entry(level_value(name, value)) for name, value in cell.levels),
+        _granted(contract),
         *(_measure(cell, group, metric, is_marked) for _, metric, is_marked in _MEASURES),
-        _contract(contract_of(cell, results)),
+        _contract(contract),
         *(_measure(cell, group, metric, is_marked) for _, metric, is_marked in _COSTS),
         _valid(cell),
     )
@@ -77,6 +80,13 @@ def _stands_out(cell: CellResult, group: Group, metric: str) -> bool:
     leaders = [best, *ties]
     measured = sum(metric in other.estimates for other in group.cells)
     return len(leaders) < measured and any(cell is leader for leader in leaders)
+
+
+def _granted(contract: Contract) -> Entry:
+    """The lowest QoS that a subscriber was granted."""
+    if contract.granted_qos is None:
+        return Entry(NOT_KNOWN, mark="quiet")
+    return Entry(str(contract.granted_qos), mark="warn" if contract.was_granted_less else "")
 
 
 def _contract(contract: Contract) -> Entry:

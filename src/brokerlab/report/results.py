@@ -44,6 +44,7 @@ class Results:
     unreadable: tuple[str, ...]  # why a manifest could not be read
     planned: frozenset[str]  # run ids of plan.json
     left_out: tuple[str, ...]  # optional brokers that the plan found missing
+    unable: tuple[tuple[str, str], ...] = ()  # (broker, why): those that the plan left out of some cells
     jitter: tuple[Row, ...] = ()  # this and the next: nothing in tables of pipeline version 1
     sessions: tuple[Row, ...] = ()
     capacity: tuple[Row, ...] = ()  # nothing in tables before pipeline version 3
@@ -77,6 +78,7 @@ def read_results(results: StudyDirectory) -> Results:
         unreadable=unreadable,
         planned=frozenset(run["id"] for run in plan.get("runs", [])),
         left_out=tuple(plan.get("left_out", [])),
+        unable=tuple((str(broker), str(why)) for broker, why in plan.get("unable", [])),
         jitter=_rows_if_made(results, "jitter"),
         sessions=_rows_if_made(results, "sessions"),
         capacity=_rows_if_made(results, "capacity"),

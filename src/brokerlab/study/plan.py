@@ -11,16 +11,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any
 
 from brokerlab.errors import UserError
 from brokerlab.study.arrivals import search_s
 from brokerlab.study.factors import FACTORS
 from brokerlab.study.limit_values import UNLIMITED, Limits
+from brokerlab.study.nearest import listed
 from brokerlab.study.replay import measure_s
 from brokerlab.study.seeds import derived_seed
 from brokerlab.study.selection import is_selected, read_selection
-from brokerlab.study.values import Arrivals, BrokerChoice, Level, Study, Workload
+from brokerlab.study.values import Arrivals, BrokerChoice, Level, Qos, Study, Workload
 from brokerlab.study.written import study_yaml
 
 PLAN_FORMAT = 1
@@ -29,6 +31,7 @@ PLAN_FORMAT = 1
 # the last messages are there, which it does unless some are lost.
 _AROUND_RUN_S = 2.5
 _ANALYSIS_S = 15.0
+_NO_QOS: Mapping[str, Sequence[int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +67,19 @@ class Plan:
     runs: tuple[PlannedRun, ...]
     left_out: tuple[tuple[str, str], ...]  # (broker, reason): optional brokers that are not here
     expected_s: float  # the timed phases and the usual starts and stops
+    unable: tuple[tuple[str, str], ...] = ()  # (broker, reason): optional brokers without a QoS that the study varies
 
 
-def make_plan(study: Study, *, missing: Mapping[str, str], keep: Sequence[str] = ()) -> Plan:
+def make_plan(
+    study: Study, *, missing: Mapping[str, str], keep: Sequence[str] = (), qos: Mapping[str, Sequence[int]] = _NO_QOS
+) -> Plan:
     """The plan without the optional brokers that are missing (name -> reason), cut down to `keep` (factor=level).
 
-    Another missing broker raises UserError, unless `keep` leaves it out.
+    Another missing broker raises UserError, unless `keep` leaves it out. Optional brokers are left out of the
+    cells with a QoS that they do not have; `qos` is what each has (name -> levels), and who is not in it has all.
     """
-    wanted = [cell for cell in _cells(study) if not (cell.broker.optional and cell.broker.name in missing)]
+    here = [cell for cell in _cells(study) if not (cell.broker.optional and cell.broker.name in missing)]
+    wanted = [cell for cell in here if _is_able(cell, qos)]
     plan = Plan(
         study=study.name,
         seed=study.deploy.seed,
@@ -79,6 +87,7 @@ def make_plan(study: Study, *, missing: Mapping[str, str], keep: Sequence[str] =
         runs=_runs(wanted, seed=study.deploy.seed, repetitions=study.deploy.repetitions),
         left_out=_left_out(study, missing),
         expected_s=0.0,
+        unable=_unable([cell for cell in here if not _is_able(cell, qos)]),
     )
     plan = _cut_down(plan, keep)
     _refuse_missing(plan, missing)
@@ -108,6 +117,7 @@ def plan_json(plan: Plan, study: Study) -> str:
         "cells": [_cell_json(cell) for cell in plan.cells],
         "runs": [_run_json(run) for run in plan.runs],
         "left_out": [broker for broker, _ in plan.left_out],
+        "unable": [list(pair) for pair in plan.unable],
         "expected_s": plan.expected_s,
     }
     return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
@@ -163,6 +173,18 @@ def _left_out(study: Study, missing: Mapping[str, str]) -> tuple[tuple[str, str]
         for broker in study.system.brokers
         if broker.optional and broker.name in missing and broker.name in used
     )
+
+
+def _is_able(cell: Cell, qos: Mapping[str, Sequence[int]]) -> bool:
+    return not cell.broker.optional or int(cell.workload.qos) in qos.get(cell.broker.name, tuple(Qos))
+
+
+def _unable(cells: Sequence[Cell]) -> tuple[tuple[str, str], ...]:
+    """Brokers with the QoS levels that they are not measured at."""
+    levels: dict[str, set[int]] = {}
+    for cell in cells:
+        levels.setdefault(cell.broker.name, set()).add(int(cell.workload.qos))
+    return tuple((name, f"it has no QoS {listed(map(str, sorted(own)))}") for name, own in levels.items())
 
 
 def _refuse_missing(plan: Plan, missing: Mapping[str, str]) -> None:

@@ -144,13 +144,17 @@ def _arrivals(document: Document) -> Arrivals | None:
 
 
 def _check_abilities(document: Document, drivers: Mapping[str, DriverFacts]) -> None:
-    """QoS levels and protocols that a broker of the study does not have."""
+    """QoS levels and protocols that a broker of the study does not have.
+
+    Where the QoS varies, the plan leaves an optional broker out of the cells that it cannot do (plan.py).
+    """
     for name, driver in _used_brokers(document):
         facts = drivers.get(driver)
         if facts is None:
             continue
         for path, qos in values_of(document, "qos"):
-            if read_or_none(read_qos, qos) is not None and qos not in facts.qos:
+            is_left_out = path[:2] == VARIABLES and document.get(*_BROKERS, name, "optional") is True
+            if read_or_none(read_qos, qos) is not None and qos not in facts.qos and not is_left_out:
                 known = listed(str(level) for level in facts.qos)
                 document.add(path, f"broker {name} (driver {driver}) has no QoS {qos}; it has {known}")
         if document.get(*WORKLOAD, "topics", "share") is not None and not facts.has_shared_subscriptions:

@@ -107,6 +107,25 @@ def test_expected_time_counts_phases_starts_and_analysis():
     assert make_plan(STUDY, missing={}).expected_s == 36 * (1.0 + 5.0 + 2.5) + 15
 
 
+def test_optional_broker_is_left_out_of_the_cells_with_a_qos_that_it_has_not():
+    whole = make_plan(STUDY, missing={})
+    plan = make_plan(STUDY, missing={}, qos={"one": (0,), "opt": (0,)})
+
+    left_out = [cell.id for cell in whole.cells if cell not in plan.cells]
+    assert left_out == ["broker-opt.qos-1.payload-64B", "broker-opt.qos-1.payload-1KiB"]
+    assert plan.unable == (("opt", "it has no QoS 1"),)
+    assert json.loads(plan_json(plan, STUDY))["unable"] == [["opt", "it has no QoS 1"]]
+    assert {run.id: run.seed for run in plan.runs}.items() < {run.id: run.seed for run in whole.runs}.items()
+
+
+def test_a_varied_qos_that_an_optional_broker_has_not_is_no_mistake(read, small):
+    text = small.replace("two: {driver: amqtt}", "two: {driver: nats, optional: true}").replace("[0, 1]", "[0, 2]")
+
+    assert read(text).system.brokers[1].optional
+    with pytest.raises(StudyError, match="has no QoS 2"):
+        read(text.replace(", optional: true", ""))
+
+
 def test_optional_missing_broker_is_left_out_and_the_order_of_the_others_stays():
     whole = make_plan(STUDY, missing={})
     plan = make_plan(STUDY, missing={"opt": "not installed"})
