@@ -3,6 +3,7 @@
 import contextlib
 import os
 import secrets
+import time
 from dataclasses import dataclass, replace
 
 import psutil
@@ -13,7 +14,7 @@ from brokerlab.brokers.process import BrokerProcess
 from brokerlab.brokers.registry import DRIVERS, driver
 from brokerlab.brokers.source import Debian, Shipped
 from brokerlab.lab.proof import Proof, prove_ready
-from brokerlab.load.client import Login
+from brokerlab.load.client import Client, Login
 from brokerlab.study.values import BrokerChoice
 
 HOST = "127.0.0.1"
@@ -66,6 +67,15 @@ def running(driver, folder, *, preset="stock", protocol="3.1.1"):
     with BrokerProcess(node, folder=folder) as process:
         proof = prove_ready(process, node.host, node.port, login=login)
         yield Running(driver, process, proof, node.host, node.port)
+
+
+subscribe_at_once = Client.subscribe
+
+
+def subscribe_unhurried(client, topic_filter, qos, **options) -> int:
+    """For a broker that may not yet be ready for its client when it has sent the CONNACK."""
+    time.sleep(0.1)
+    return subscribe_at_once(client, topic_filter, qos, **options)
 
 
 def new_topic() -> str:

@@ -6,10 +6,11 @@
 import contextlib
 
 import pytest
-from broker_rig import chosen_drivers, running
+from broker_rig import chosen_drivers, running, subscribe_unhurried
 
-from brokerlab.brokers.base import Broker, Missing
+from brokerlab.brokers.base import Broker, Departure, Missing
 from brokerlab.brokers.registry import DRIVERS
+from brokerlab.load.client import Client
 
 
 @pytest.fixture(scope="session", params=chosen_drivers())
@@ -43,3 +44,12 @@ def broker_for(driver, broker, tmp_path_factory):
             return others[protocol]
 
         yield started
+
+
+@pytest.fixture(autouse=True)
+def unhurried(request, monkeypatch):
+    """Clients wait before they subscribe, where the driver says that the broker may close their connection else."""
+    if "driver" in request.fixturenames:
+        departs = request.getfixturevalue("driver").abilities.departs
+        if Departure.CLOSES_AT_SUBSCRIBE in departs:
+            monkeypatch.setattr(Client, "subscribe", subscribe_unhurried)

@@ -6,7 +6,7 @@ An unnamed departure from MQTT fails here, and so does a named one that is not t
 import contextlib
 
 import pytest
-from broker_rig import HOST, expected_qos, new_topic, received_until_quiet
+from broker_rig import HOST, expected_qos, new_topic, received_until_quiet, subscribe_at_once
 
 from brokerlab.brokers.base import Departure
 from brokerlab.errors import RunError
@@ -16,6 +16,7 @@ from brokerlab.study.values import Qos
 
 pytestmark = pytest.mark.brokers
 MESSAGES = 20
+QUICK_SUBSCRIPTIONS = 1000  # of which Moquette closes 20 or more
 ROUNDS = 10  # Artemis disorders each of them, another broker perhaps one
 
 
@@ -168,6 +169,18 @@ def is_granted(member, topic_filter):
     except RunError:
         return False
     return True
+
+
+def test_subscription_right_after_the_connack_is_granted_unless_the_driver_says_otherwise(broker):
+    is_named = Departure.CLOSES_AT_SUBSCRIBE in broker.departs
+    for _ in range(QUICK_SUBSCRIPTIONS if is_named else MESSAGES):
+        with Client(HOST, broker.port) as client:
+            try:
+                subscribe_at_once(client, new_topic(), 1)
+            except RunError:
+                assert is_named
+                return
+    assert not is_named, f"{Departure.CLOSES_AT_SUBSCRIBE}: not seen at {QUICK_SUBSCRIPTIONS} connections"
 
 
 def test_retained_messages_are_as_claimed(broker):

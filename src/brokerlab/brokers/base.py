@@ -41,6 +41,7 @@ class Departure(StrEnum):
     DISORDERS_QOS_1 = "does not keep the order at QoS 1"
     WIDENS_PLUS = "lets + in a filter stand for several levels of a topic"
     CLOSES_INSTEAD_OF_REFUSING = "answers a wrong password by closing the connection, without a CONNACK"
+    CLOSES_AT_SUBSCRIBE = "may close the connection of a client that subscribes right after its CONNACK"
     LISTENS_ELSEWHERE = "also listens on addresses that it was not told"
 
 

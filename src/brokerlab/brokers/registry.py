@@ -3,14 +3,19 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from brokerlab.brokers.activemq import ActiveMq
 from brokerlab.brokers.aedes import Aedes
 from brokerlab.brokers.amqtt import Amqtt
+from brokerlab.brokers.apollo import Apollo
+from brokerlab.brokers.artemis import Artemis
 from brokerlab.brokers.base import Broker
 from brokerlab.brokers.choice import proposal
 from brokerlab.brokers.fluxmq import FluxMQ
 from brokerlab.brokers.gmqtt import Gmqtt
 from brokerlab.brokers.hbmqtt import Hbmqtt
+from brokerlab.brokers.hivemq import HiveMq
 from brokerlab.brokers.mochi import Mochi
+from brokerlab.brokers.moquette import Moquette
 from brokerlab.brokers.mosca import Mosca
 from brokerlab.brokers.mosquitto import Mosquitto
 from brokerlab.brokers.nats import Nats
@@ -19,16 +24,23 @@ from brokerlab.brokers.scripted import Scripted
 from brokerlab.errors import UserError
 
 _ALL: tuple[Broker, ...] = (
+    ActiveMq(),
+    ActiveMq("6.1.7"),
+    ActiveMq("5.17"),
     Aedes(),
     Amqtt(),
+    Apollo(),
+    Artemis(),
     FluxMQ(),
     Gmqtt(),
     Hbmqtt(),
+    HiveMq(),
     Mochi(),
+    Moquette(),
     Mosca(),
+    Mosquitto(),
     Mosquitto("2.0.21"),
     Mosquitto("2.1.2"),
-    Mosquitto(),
     Nats(),
     Rumqttd(),
     Scripted(),  # not a broker to compare: it proves the meter

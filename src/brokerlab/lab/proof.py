@@ -19,6 +19,7 @@ from brokerlab.load.topics import PROOF_PREFIX
 
 _POLL_S = 0.01
 _ANSWER_S = 5.0  # NATS makes its streams at the first CONNECT
+_SUBSCRIPTIONS = 3  # tried at most: Moquette may close the connection of a client that subscribes at once
 _REPEAT_S = 0.2  # between publications, until one comes back
 
 
@@ -34,9 +35,14 @@ def prove_ready(
     """Returns when the broker has delivered a message; RunError when it ends or the deadline passes."""
     began = time.monotonic()
     deadline = began + (process.node.ready_s if deadline_s is None else deadline_s)
-    with _connect(process, host, port, login, deadline) as client:
-        _require_ours(process, host, port)
-        publications = _echo(process, client, deadline)
+    topic = PROOF_PREFIX + secrets.token_hex(8)
+    for is_last in (*(False,) * (_SUBSCRIPTIONS - 1), True):
+        with _connect(process, host, port, login, deadline) as client:
+            _require_ours(process, host, port)
+            if not _subscribes(process, client, topic, deadline, is_last=is_last):
+                continue
+            publications = _echo(process, client, topic, deadline)
+            break
     return Proof(publications, time.monotonic() - began)
 
 
@@ -65,13 +71,22 @@ def _require_ours(process: BrokerProcess, host: str, port: int) -> None:
         )
 
 
-def _echo(process: BrokerProcess, client: Client, deadline: float) -> int:
+def _subscribes(process: BrokerProcess, client: Client, topic: str, deadline: float, *, is_last: bool) -> bool:
+    try:
+        client.subscribe(topic, 0, timeout_s=max(deadline - time.monotonic(), _POLL_S))
+    except RunError:
+        process.require_alive(f"a SUBACK for {topic}")
+        if is_last or time.monotonic() > deadline:
+            raise
+        return False
+    return True
+
+
+def _echo(process: BrokerProcess, client: Client, topic: str, deadline: float) -> int:
     """How many publications it took until one came back."""
-    topic = PROOF_PREFIX + secrets.token_hex(8)
     waited_for = f"a message on {topic}"
     publications = 0
     try:
-        client.subscribe(topic, 0, timeout_s=max(deadline - time.monotonic(), _POLL_S))
         while time.monotonic() < deadline:
             client.publish(topic)
             publications += 1

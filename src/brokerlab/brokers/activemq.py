@@ -1,0 +1,237 @@
+"""Apache ActiveMQ Classic, a broker in Java: version 6 from its jars, and 5.17 from Debian's packages.
+
+The tarball of version 6 is in no registry that we use. Stock is what Debian configures for its own: KahaDB on disk,
+written through for every message that is to be kept, and no limit of what waits for a subscriber. Besides:
+
+    transport connector     the one for MQTT at the address of the run, and none for its own protocol
+    scheduler, JMX          off, as in Debian's
+    heap                    1 GiB at most, as its own script says; the broker takes 70 % of that for messages
+
+A publisher is slowed down when that is full. Nothing of what waits is dropped: so `lossless` is stock with more heap,
+and `durable` is stock with its disk policy written out.
+
+    lossless    4 GiB of heap
+    durable     every message that is to be kept is on disk before it is acknowledged
+    tuned       nothing is kept on disk, threads are shared between connections (NIO), and 4 GiB of heap
+
+6.3.1 refuses packets of 2 MiB and more, which 6.1.7 takes. Its MQTT over WebSocket needs a web server of its own,
+which is not in the registry for 6.3.1, so there is none here.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from brokerlab.brokers import java
+from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
+from brokerlab.brokers.choice import check_choice
+from brokerlab.brokers.source import Debian, Maven, Source
+from brokerlab.errors import UserError
+from brokerlab.study.values import BrokerChoice, Transport
+
+_FIRST = "6.3.1"
+_SPRING = {"6.3.1": "7.0.8", "6.1.7": "6.1.21"}  # the one that each is built with
+_DEBIAN = "5.17"
+_HOME = Path("/usr/share/activemq")
+_JARS = Path("/usr/share/java")
+# What MQTT needs beside the package activemq, which does not ask for it.
+_MQTT_JARS = ("mqtt-client.jar", "hawtdispatch.jar", "hawtdispatch-transport.jar", "hawtbuf.jar")
+_OPENED = ("java.lang", "java.util", "java.util.concurrent", "java.util.concurrent.atomic", "java.net", "java.security")
+_DATA = "data"
+_USERS = "users.properties"
+_GROUPS = "groups.properties"
+_GROUP = "users"
+_HEAP_MIB = {"lossless": 4096, "tuned": 4096}
+_STOCK_HEAP_MIB = 1024
+
+_SPRING_BEANS = "http://www.springframework.org/schema/beans"
+_CORE = "http://activemq.apache.org/schema/core"
+_BEANS = f"""\
+<beans xmlns="{_SPRING_BEANS}" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+       xsi:schemaLocation="{_SPRING_BEANS} {_SPRING_BEANS}/spring-beans.xsd {_CORE} {_CORE}/activemq-core.xsd">"""
+
+_LOG = """\
+rootLogger.level=INFO
+rootLogger.appenderRef.out.ref=out
+appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d %-5level [%logger] %msg%n
+"""
+
+_LOG_BEFORE_6 = """\
+log4j.rootLogger=INFO, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d %-5p [%c] %m%n
+"""
+
+_LOGIN = """\
+activemq {{
+  org.apache.activemq.jaas.PropertiesLoginModule required
+  baseDir="{folder}"
+  org.apache.activemq.jaas.properties.user="{users}"
+  org.apache.activemq.jaas.properties.group="{groups}";
+}};
+"""
+
+
+class ActiveMq:
+    abilities = Abilities(
+        protocols=("3.1", "3.1.1"),
+        presets=("stock", "lossless", "durable", "tuned"),
+        options=("heap_mib",),
+        transports=(Transport.TCP, Transport.TLS),
+        has_credentials=True,
+        has_client_certificates=True,
+        has_permissions=True,
+        is_scalable=True,
+        licence="Apache-2.0",
+    )
+
+    def __init__(self, version: str = _FIRST) -> None:
+        self._version = version
+        self._is_debian = version == _DEBIAN
+
+    @property
+    def name(self) -> str:
+        return "activemq" if self._version == _FIRST else f"activemq@{self._version}"
+
+    @property
+    def source(self) -> Source:
+        if self._is_debian:
+            return Debian(("activemq", "libmqtt-client-java"))
+        modules = ("broker", "mqtt", "kahadb-store", "jaas", "spring")
+        return Maven(
+            (
+                *(f"org.apache.activemq:activemq-{module}:{self._version}" for module in modules),
+                f"org.springframework:spring-context:{_SPRING[self._version]}",
+                "org.apache.logging.log4j:log4j-slf4j2-impl:2.24.3",
+            ),
+            launcher=java.LAUNCHERS / "ActiveMq.java",
+        )
+
+    def find(self) -> Found | Missing:
+        if not self._is_debian:
+            return java.find_broker(self.name, "classes/ActiveMq.class", version=self._version)
+        if java.find_java() is None:
+            return Missing(f"there is no Java {java.OLDEST_JAVA} or newer", hint=java.JAVA_HINT)
+        broker = _HOME / "lib" / "activemq-broker.jar"
+        for needed in (broker, *(_JARS / jar for jar in _MQTT_JARS)):
+            if not needed.exists():
+                return Missing(f"{needed} is not there", hint="apt-get install activemq libmqtt-client-java")
+        return Found(str(_HOME), broker.resolve().stem.removeprefix("activemq-broker-"))
+
+    def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        check_choice(choice, self.abilities, security)
+        program, place = java.require(choice, self.find())
+        here = folder.absolute()
+        config = "\n".join(_config(choice, here, host, port, security)) + "\n"
+        files = {"activemq.xml": config}
+        files |= {"log4j.properties": _LOG_BEFORE_6} if self._is_debian else {"log4j2.properties": _LOG}
+        secrets = java.stores(security)
+        if security.users:
+            private = java.private(security)
+            files["login.config"] = _LOGIN.format(folder=private, users=_USERS, groups=_GROUPS)
+            secrets[private / _USERS] = java.properties(security.users)
+            secrets[private / _GROUPS] = java.properties({_GROUP: ",".join(security.users)})
+        most_mib = _HEAP_MIB.get(choice.preset, _STOCK_HEAP_MIB)
+        return Node(
+            argv=(
+                str(program),
+                *java.options(choice, folder=here, first_mib=64, most_mib=most_mib),
+                f"-Djava.security.auth.login.config={here}/login.config",
+                *(_debian_argv(here) if self._is_debian else _argv(place, here)),
+            ),
+            host=host,
+            port=port,
+            files=files,
+            secrets=secrets,
+            scratch=(_DATA,),
+            ready_s=java.READY_S,
+            stop_s=java.STOP_S,
+        )
+
+
+def _argv(place: Path, here: Path) -> tuple[str, ...]:
+    return (
+        f"-Dlog4j2.configurationFile=file:{here}/log4j2.properties",
+        "-Dlog4j2.disableJmx=true",
+        *("-cp", f"{place / 'classes'}:{place / 'lib'}/*"),
+        *("ActiveMq", str(here / "activemq.xml")),
+    )
+
+
+def _debian_argv(here: Path) -> tuple[str, ...]:
+    """Without Debian's script, which would run it as another user, and as the one instance of this machine."""
+    jars = (f"{_HOME}/lib/*", f"{_HOME}/lib/optional/*", *(str(_JARS / jar) for jar in _MQTT_JARS))
+    return (
+        *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
+        f"-Dlog4j.configuration=file:{here}/log4j.properties",
+        f"-Dactivemq.home={_HOME}",
+        f"-Dactivemq.base={here}",
+        *("-cp", ":".join(jars)),
+        *("org.apache.activemq.console.Main", "--noDefExt", "start", f"xbean:file:{here}/activemq.xml"),
+    )
+
+
+def _config(choice: BrokerChoice, here: Path, host: str, port: int, security: Security) -> Iterator[str]:
+    is_kept = choice.preset != "tuned"
+    yield _BEANS  # the schemas are parts of the jars; they want all below in alphabetical order
+    yield f'  <broker xmlns="{_CORE}" brokerName="brokerlab" useJmx="false"'
+    yield f'          persistent="{_word(is_kept)}" dataDirectory={quoteattr(str(here / _DATA))}>'
+    if is_kept:
+        policy = ' journalDiskSyncStrategy="always"' if choice.preset == "durable" else ""
+        yield f"    <persistenceAdapter><kahaDB directory={quoteattr(str(here / _DATA / 'kahadb'))}{policy}/>"
+        yield "    </persistenceAdapter>"
+    if security.users:
+        yield '    <plugins><jaasAuthenticationPlugin configuration="activemq"/>'
+        yield from _permissions(choice, security)
+        yield "    </plugins>"
+    if security.transport.is_encrypted:
+        yield from _tls(security)
+    yield "    <transportConnectors>"
+    yield f'      <transportConnector name="mqtt" uri={quoteattr(_uri(choice.preset, host, port, security))}/>'
+    yield "    </transportConnectors>"
+    yield "  </broker>"
+    yield "</beans>"
+
+
+def _uri(preset: str, host: str, port: int, security: Security) -> str:
+    scheme = "mqtt+nio" if preset == "tuned" else "mqtt"
+    if not security.transport.is_encrypted:
+        return f"{scheme}://{host}:{port}"
+    return f"{scheme}+ssl://{host}:{port}" + ("?transport.needClientAuth=true" if security.authority else "")
+
+
+def _tls(security: Security) -> Iterator[str]:
+    stores = f'keyStore={quoteattr(f"file:{java.key_store_path(security)}")} keyStoreType="PKCS12"'
+    stores += f' keyStorePassword="{java.STORE_PASSWORD}" keyStoreKeyPassword="{java.STORE_PASSWORD}"'
+    if security.authority:
+        stores += f' trustStore={quoteattr(f"file:{java.trust_store_path(security)}")} trustStoreType="PKCS12"'
+        stores += f' trustStorePassword="{java.STORE_PASSWORD}"'
+    yield f"    <sslContext><sslContext {stores}/></sslContext>"
+
+
+def _permissions(choice: BrokerChoice, security: Security) -> Iterator[str]:
+    """Who may read and write where: all entries that match count together, and what none matches is forbidden."""
+    if not security.readable and not security.writable:
+        return
+    yield "    <authorizationPlugin><map><authorizationMap><authorizationEntries>"
+    yield f'      <authorizationEntry topic="&gt;" admin="{_GROUP}"/>'
+    yield f'      <authorizationEntry topic="ActiveMQ.Advisory.&gt;" read="{_GROUP}" write="{_GROUP}"/>'
+    for kind, filters in (("read", security.readable), ("write", security.writable)):
+        for each in filters:
+            yield f'      <authorizationEntry topic={quoteattr(_topic(choice, each))} {kind}="{_GROUP}"/>'
+    yield "    </authorizationEntries></authorizationMap></map></authorizationPlugin>"
+
+
+def _topic(choice: BrokerChoice, topic_filter: str) -> str:
+    """A filter in ActiveMQ's own words, where levels are parted by dots."""
+    if "." in topic_filter:
+        raise UserError(f"broker {choice.name}: ActiveMQ has no permissions for topics with dots, as {topic_filter!r}")
+    return topic_filter.replace("/", ".").replace("+", "*").replace("#", ">")
+
+
+def _word(is_on: bool) -> str:
+    return "true" if is_on else "false"
