@@ -14,6 +14,7 @@ from brokerlab.brokers.fluxmq import FluxMQ
 from brokerlab.brokers.gmqtt import Gmqtt
 from brokerlab.brokers.hbmqtt import Hbmqtt
 from brokerlab.brokers.hivemq import HiveMq
+from brokerlab.brokers.hmq import Hmq
 from brokerlab.brokers.mochi import Mochi
 from brokerlab.brokers.moquette import Moquette
 from brokerlab.brokers.mosca import Mosca
@@ -25,8 +26,8 @@ from brokerlab.errors import UserError
 
 _ALL: tuple[Broker, ...] = (
     ActiveMq(),
-    ActiveMq("6.1.7"),
     ActiveMq("5.17"),
+    ActiveMq("6.1.7"),
     Aedes(),
     Amqtt(),
     Apollo(),
@@ -35,6 +36,7 @@ _ALL: tuple[Broker, ...] = (
     Gmqtt(),
     Hbmqtt(),
     HiveMq(),
+    Hmq(),
     Mochi(),
     Moquette(),
     Mosca(),
