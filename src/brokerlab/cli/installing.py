@@ -12,7 +12,7 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElaps
 from brokerlab.brokers.base import Broker, Found
 from brokerlab.brokers.cache import place_of
 from brokerlab.brokers.install import installer
-from brokerlab.brokers.install.place import clear_leftovers
+from brokerlab.brokers.install.place import clear_leftovers, is_locked
 from brokerlab.brokers.install.workshop import Teller
 from brokerlab.brokers.registry import DRIVERS, driver
 from brokerlab.brokers.source import Crate, Shipped
@@ -39,7 +39,7 @@ def install(
         raise UserError("say which brokers, or --all", hint="see `brokerlab brokers` for their names")
     chosen = _quick_ones() if every else _named(names or [])
     clear_leftovers()
-    failed = [broker.name for broker in chosen if not _install(broker, is_again=again)]
+    failed = [broker.name for broker in _by_turns(chosen) if not _install(broker, is_again=again)]
     if failed:
         warn(f"brokerlab: not installed: {', '.join(failed)}")
     return ExitCode.CHECK_FAILED if failed else ExitCode.VALID
@@ -82,6 +82,15 @@ def _quick_ones() -> list[Broker]:
         else:
             say(f"{broker.name}: left out, {reason}")
     return chosen
+
+
+def _by_turns(brokers: Sequence[Broker]) -> Iterator[Broker]:
+    """First those that nobody else is installing just now: two calls at once share the work."""
+    waiting = list(brokers)
+    while waiting:
+        free = next((broker for broker in waiting if not is_locked(broker.name)), waiting[0])
+        waiting.remove(free)
+        yield free
 
 
 def _is_slow(broker: Broker) -> bool:

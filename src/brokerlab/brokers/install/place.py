@@ -46,6 +46,16 @@ def locked(name: str, teller: Teller) -> Iterator[int]:
         _unlock(name, lock)
 
 
+def is_locked(name: str) -> bool:
+    """Whether somebody makes or removes this broker now."""
+    if not _beside(name, _LOCK).exists():
+        return False
+    if (lock := _try_lock(name)) is None:
+        return True
+    _unlock(name, lock)
+    return False
+
+
 def clear_leftovers() -> None:
     """Removes what installs that were killed left behind, of all brokers."""
     if not cache_folder().is_dir():
@@ -103,7 +113,7 @@ def erase(folder: Path) -> None:
 
 def require_unmounted(folder: Path) -> None:
     """Refuses a folder with a mount in it, behind which lie the files of the machine itself."""
-    within = f"{folder.resolve()}/"
+    within = str(folder.resolve()).rstrip("/") + "/"
     lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     points = [line.split(" ")[4].replace("\\040", " ") for line in lines]  # proc_pid_mountinfo(5)
     if mounted := [point for point in points if point.startswith(within)]:

@@ -1,9 +1,8 @@
 """Where one broker is made: a folder beside its final one, the log of the tools, and somebody who is told.
 
 A tool is in a session of its own, so a Ctrl-C at the terminal reaches us first and we end the tool with all that it
-started. It writes straight to the log, not to a pipe of ours: what it leaves running can neither hold us up nor be
-stopped by our end. It inherits the lock of its broker (place.py): when we are killed, the lock lasts as long as
-the last of its processes.
+started; when we are killed, tied.py does. It writes straight to the log, not to a pipe of ours: what it leaves running
+cannot hold us up. It inherits the lock of its broker (place.py), which so lasts as long as the last of its processes.
 """
 
 import contextlib
