@@ -26,7 +26,7 @@ help:
 	@echo "make setup   .venv with everything pinned, and a Java for Spark"
 	@echo "make demo    a small real comparison of brokers: table, results/first-light/report.html"
 	@echo "make test    check, then all tests"
-	@echo "make test-brokers   the contract suite on every broker that can be had"
+	@echo "make test-brokers   installs every broker that takes less than five minutes, then the contract suite on all"
 	@echo "make check   lint, format, types, direction of imports"
 	@echo "make bench   our generator beside its peers, and against what it promises"
 	@echo "make pin     requirements*.txt again, from pyproject.toml"

@@ -39,14 +39,23 @@ class Heard:
         pass
 
 
+class Loud:
+    """Prints what it is told."""
+
+    def step(self, doing):
+        print(doing, flush=True)
+
+    def line(self, text):
+        pass
+
+
 INSTALLS = """
-import signal, sys
-from install_rig import Heard, Toy
+import signal
+from install_rig import Loud, Toy
 from brokerlab.brokers.install.installer import install
 signal.signal(signal.SIGINT, signal.default_int_handler)
-heard = Heard()
-outcome = install(Toy(), heard)
-print("new" if outcome.is_new else "there already", *heard.steps, sep="; ")
+outcome = install(Toy(), Loud())
+print("new" if outcome.is_new else "there already")
 """
 
 

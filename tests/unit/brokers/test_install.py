@@ -114,11 +114,11 @@ def test_the_second_of_two_installs_waits_for_the_first(npm, cache):
     first = install_elsewhere()
     wait_for((cache / ".toy.partial" / "package-lock.json").exists, "the first install")
     second = install_elsewhere()
-    wait_for(lambda: second.poll() is not None or (cache / ".toy.lock").exists(), "the second install")
+    assert second.stdout.readline().startswith(f"waiting for process {first.pid}")
     (cache / "go-on").touch()
 
-    said = sorted(process.communicate(timeout=30)[0].split(";")[0].strip() for process in (first, second))
-    assert said == ["new", "there already"]
+    assert first.communicate(timeout=30)[0].splitlines()[-1] == "new"
+    assert second.communicate(timeout=30)[0].splitlines()[-1] == "there already"
 
 
 def test_a_removed_broker_is_gone(npm, cache):
