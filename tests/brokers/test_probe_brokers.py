@@ -6,21 +6,30 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import psutil
 import pytest
 from broker_rig import HOST, running
 
 from brokerlab.brokers.base import Found
+from brokerlab.brokers.port import free_port
+from brokerlab.brokers.process import BrokerProcess
 from brokerlab.brokers.registry import driver
+from brokerlab.lab.access import open_access
+from brokerlab.lab.clients import clients_of
 from brokerlab.lab.probe.checks import CHECKS, chosen
-from brokerlab.lab.probe.room import PREFIX, Place
+from brokerlab.lab.probe.room import PREFIX
 from brokerlab.lab.probe.runner import probe
 from brokerlab.lab.probe.target import opened
+from brokerlab.lab.proof import prove_ready
 from brokerlab.load.client import Client
+from brokerlab.study.secret import Secret
+from brokerlab.study.values import BrokerChoice, Credentials, Transport, Workload
 
 pytestmark = pytest.mark.brokers
 KIB = 1 << 10
+AS_TEXT = {"capture_output": True, "text": True, "timeout": 120}
 
 # Deviations of Mosquitto 2.0.11 itself; the packets that prove each are in the finding.
 OF_MOSQUITTO_2_0_11 = {
@@ -41,8 +50,7 @@ def found_with(name, only, *, patience_s=5.0):
     if not isinstance(driver(name).find(), Found):
         pytest.skip(f"{name} is not installed")
     with opened(name, largest_bytes=2048 * KIB) as target:
-        place = Place(target.place.host, target.place.port, patience_s=patience_s, largest_bytes=2048 * KIB)
-        findings = probe(place, chosen(only))
+        findings = probe(replace(target.place, patience_s=patience_s), chosen(only))
     return {(finding.check.id, finding.protocol): finding for finding in findings}
 
 
@@ -163,3 +171,31 @@ def test_an_interrupted_probe_leaves_nothing(tmp_path):
     assert program.returncode == 130, said
     assert not any(child.is_running() for child in children)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_somebodys_broker_is_probed_inside_tls_with_a_user(tmp_path):
+    """A Mosquitto that lets nobody else in stands for it."""
+    broker = driver("mosquitto")
+    if not isinstance(broker.find(), Found):
+        pytest.skip("mosquitto is not installed")
+    workload = Workload(transport=Transport.TLS, credentials=Credentials("probe", Secret("open sesame")))
+    with open_access(workload, clients_of(workload, seed=1), host=HOST) as access:
+        choice = BrokerChoice("mosquitto", "mosquitto")
+        node = broker.node(choice, folder=tmp_path / "0", host=HOST, port=free_port(HOST), security=access.security)
+        with BrokerProcess(node, folder=tmp_path / "0") as process:
+            prove_ready(process, HOST, node.port, login=access.login)
+            arguments = command(f"{HOST}:{node.port}", "--only", "qos", "--json", "--tls", "--user", "probe")
+            trusted = [*arguments, "--authority", str(access.login.entrance.authority)]
+            right, wrong = (os.environ | {"BROKERLAB_PASSWORD": word} for word in ("open sesame", "wrong"))
+            done = subprocess.run(trusted, env=right, check=False, **AS_TEXT)
+            stranger = subprocess.run(arguments, env=right, check=False, **AS_TEXT)
+            refused = subprocess.run(trusted, env=wrong, check=False, **AS_TEXT)
+
+    counts = json.loads(done.stdout)["counts"]
+    assert counts["kept"] > 10
+    assert counts["broken"] == counts["unknown"] == 0
+    assert stranger.returncode == 64
+    assert "does not get through TLS" in stranger.stderr
+    assert refused.returncode == 64
+    assert "does not let us in" in refused.stderr
+    assert "open sesame" not in done.stdout + done.stderr

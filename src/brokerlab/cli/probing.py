@@ -1,9 +1,11 @@
 """`brokerlab brokers probe`: holds one broker against the specification of MQTT, and shows what it did."""
 
+import os
 import sys
 import time
 from collections import Counter
 from json import dumps
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,13 +15,14 @@ from brokerlab.errors import ExitCode, UserError
 from brokerlab.lab.probe.check import Finding
 from brokerlab.lab.probe.checks import chosen
 from brokerlab.lab.probe.runner import probe as run_probe
-from brokerlab.lab.probe.target import Target, opened
+from brokerlab.lab.probe.target import Target, WayIn, opened, tls_context
 from brokerlab.lab.probe.values import Result
 from brokerlab.load.packets import LEVELS
 from brokerlab.study.problems import RuleError
 from brokerlab.study.quantity import read_bytes
 
 _LARGEST = "8 MiB"
+_VARIABLE = "BROKERLAB_PASSWORD"  # of the environment: a command line is seen by all
 _LARGEST_THAT_FITS = 268_000_000  # of the 268,435,455 bytes that may follow a fixed header, less topic and the like
 _TOPICS = {
     "connect": "Connecting",
@@ -55,6 +58,16 @@ def probe(
     largest: Annotated[
         str, typer.Option("--largest", metavar="SIZE", help="Where the search for the largest payload ends.")
     ] = _LARGEST,
+    tls: Annotated[bool, typer.Option("--tls", help="Somebody's broker speaks TLS.")] = False,
+    authority: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Who signed its certificate (PEM); otherwise the system's.")
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A client certificate with its key (PEM).")
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option(metavar="NAME", help=f"A user; the password is read from {_VARIABLE}.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="The same as JSON, with all evidence.")] = False,
 ) -> ExitCode:
     """Hold a broker against the specification of MQTT 3.1.1 and 5.0, and in a few points of 3.1.
@@ -64,7 +77,8 @@ def probe(
     """
     checks, largest_bytes = chosen(only or []), _size(largest)
     began = time.monotonic()
-    with opened(name, largest_bytes=largest_bytes) as target:
+    way_in = _way_in(tls=tls, authority=authority, certificate=certificate, user=user)
+    with opened(name, largest_bytes=largest_bytes, way_in=way_in) as target:
         warn(f"probe: {len(checks)} checks on {_title(target)}")
         found = run_probe(target.place, checks, watch=_Progress())
     seconds = time.monotonic() - began
@@ -73,6 +87,16 @@ def probe(
     else:
         _print(target, found, seconds, with_evidence=evidence)
     return _exit_code(found)
+
+
+def _way_in(*, tls: bool, authority: Path | None, certificate: Path | None, user: str | None) -> WayIn | None:
+    if not tls and (authority or certificate):
+        raise UserError("--authority and --certificate are of TLS", hint="add --tls")
+    if not tls and user is None:
+        return None
+    password = os.environ.get(_VARIABLE)
+    context = tls_context(authority, certificate) if tls else None
+    return WayIn(context, user, password.encode() if user is not None and password is not None else None)
 
 
 class _Progress:

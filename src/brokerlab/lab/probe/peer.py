@@ -6,10 +6,11 @@ Messages are acknowledged at once unless the check wants to do that itself. Ever
 import contextlib
 import select
 import socket
+import ssl
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import TypeVar
 
@@ -18,6 +19,7 @@ from brokerlab.lab.probe.words import words
 from brokerlab.load.packets import (
     FIRST_FAILURE,
     ConnAck,
+    Connect,
     Disconnect,
     MalformedPacketError,
     Packet,
@@ -72,6 +74,8 @@ class Peer:
         self._parser = Parser(level)
         self._last_id = 0
         self._taken: set[int] = set()  # QoS 2 messages between PUBLISH and PUBREL
+        self.user: str | None = None  # with whom every CONNECT gets in
+        self.password: bytes | None = None
         self.acknowledges = True
         self.takes_strays = False  # messages of topics that are none of this check's
         self.is_closed = False
@@ -87,7 +91,10 @@ class Peer:
         """Sends packets in one piece."""
         for packet in packets:
             self._record(f"{self._name}> {words(packet, self._base)}")
-        self._send(b"".join(packet.encode(self._level) for packet in packets))
+        self._send(b"".join(self._named(packet).encode(self._level) for packet in packets))
+
+    def _named(self, packet: Packet) -> Packet:
+        return replace(packet, username=self.user, password=self.password) if isinstance(packet, Connect) else packet
 
     def send_bytes(self, data: bytes) -> None:
         """Sends what need not be MQTT."""
@@ -205,6 +212,8 @@ class Peer:
             try:
                 if select.select([], [self._socket], [], _LOOK_S)[1]:
                     view = view[self._socket.send(view[:_AT_ONCE]) :]
+            except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
+                continue
             except OSError as problem:
                 self._ended(problem.strerror or str(problem))
 
@@ -225,6 +234,10 @@ class Peer:
     def _read(self) -> None:
         try:
             data = self._socket.recv(_AT_ONCE)
+            while isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():  # select does not see these
+                data += self._socket.recv(_AT_ONCE)
+        except ssl.SSLWantReadError:
+            return  # half a record
         except OSError as problem:
             self._ended(problem.strerror or str(problem))
             return

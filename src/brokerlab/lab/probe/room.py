@@ -6,9 +6,10 @@ are ended, unless the broker was started for the probe and ends with it.
 
 import secrets
 import socket
+import ssl
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from threading import Event
 from types import TracebackType
 from typing import Self
@@ -41,6 +42,23 @@ class Place:
     patience_s: float = 5.0  # for one answer
     largest_bytes: int = 8 << 20  # where the search for the largest payload ends
     obituary: Callable[[], str] = _is_alive  # how the process ended, "" while it lives or where nobody knows
+    ports: Mapping[int, int] = field(default_factory=dict)  # level of the protocol -> port, where one has its own
+    tls: ssl.SSLContext | None = None
+    user: str | None = None
+    password: bytes | None = field(default=None, repr=False)
+
+    def connected(self, level: int, timeout_s: float) -> socket.socket:
+        """A connection, inside TLS where that is asked for; OSError."""
+        sock = socket.create_connection((self.host, self.ports.get(level, self.port)), timeout=timeout_s)
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self.tls is not None:
+                sock = self.tls.wrap_socket(sock, server_hostname=self.host)
+            sock.setblocking(False)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
 
 
 class Room:
@@ -88,16 +106,15 @@ class Room:
         return f"bl{secrets.token_hex(6)}x{self._names}"
 
     def raw(self, name: str) -> Peer:
-        """A TCP connection on which nothing was said yet."""
+        """A connection on which nothing was said yet."""
         self._limits.require_time()
         try:
-            sock = socket.create_connection((self.place.host, self.place.port), timeout=self.patience_s)
+            sock = self.place.connected(self.level, self.patience_s)
         except OSError as problem:
             ended = self.place.obituary()
             raise Undecided(f"no connection: {problem.strerror or problem}" + (f"; {ended}" if ended else "")) from None
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setblocking(False)
         peer = Peer(sock, name=name, level=self.level, base=self.base, limits=self._limits, record=self.trace.append)
+        peer.user, peer.password = self.place.user, self.place.password
         self._peers.append(peer)
         return peer
 
