@@ -20,6 +20,7 @@ from brokerlab.brokers.moquette import Moquette
 from brokerlab.brokers.mosca import Mosca
 from brokerlab.brokers.mosquitto import Mosquitto
 from brokerlab.brokers.nats import Nats
+from brokerlab.brokers.rabbitmq import RabbitMQ
 from brokerlab.brokers.rumqttd import Rumqttd
 from brokerlab.brokers.scripted import Scripted
 from brokerlab.errors import UserError
@@ -44,6 +45,8 @@ _ALL: tuple[Broker, ...] = (
     Mosquitto("2.0.21"),
     Mosquitto("2.1.2"),
     Nats(),
+    RabbitMQ(),
+    RabbitMQ("4.0.5"),
     Rumqttd(),
     Scripted(),  # not a broker to compare: it proves the meter
 )
