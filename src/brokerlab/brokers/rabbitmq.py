@@ -25,7 +25,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Departure, Found, Missing, Node, Security
 from brokerlab.brokers.cache import how_to_install
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.source import Debian, DebianSuite
@@ -74,6 +74,7 @@ class RabbitMQ:
             has_permissions=True,
             has_clusters=True,
             is_scalable=True,
+            departs=(Departure.HANGS_UP_ON_WS,),
             licence="MPL-2.0",
         )
 
@@ -119,6 +120,7 @@ class RabbitMQ:
             scratch=(_DATA,),
             ready_s=_READY_S,
             stop_s=_STOP_S,
+            is_open_before_users=bool(definitions),
         )
 
     def _preset(self, preset: str) -> Iterator[str]:

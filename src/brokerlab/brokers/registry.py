@@ -45,6 +45,7 @@ _ALL: tuple[Broker, ...] = (
     Mosquitto("2.0.21"),
     Mosquitto("2.1.2"),
     Nats(),
+    Nats("2.9.10"),
     RabbitMQ(),
     RabbitMQ("4.0.5"),
     Rumqttd(),

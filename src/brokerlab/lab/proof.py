@@ -53,9 +53,11 @@ def _connect(process: BrokerProcess, host: str, port: int, login: Login | None, 
         process.require_alive(waited_for)
         try:
             return Client(host, port, login=login, timeout_s=min(remaining_s, _ANSWER_S))
-        except NotAdmittedError:
+        except NotAdmittedError as problem:
             _require_ours(process, host, port)
-            raise
+            if not process.node.is_open_before_users:
+                raise
+            last = problem.message
         except RunError as problem:
             last = problem.message
         time.sleep(_POLL_S)
