@@ -74,7 +74,7 @@ class RabbitMQ:
             has_permissions=True,
             has_clusters=True,
             is_scalable=True,
-            departs=(Departure.HANGS_UP_ON_WS,),
+            departs=(Departure.HANGS_UP_ON_WS,) if version is None else (),
             licence="MPL-2.0",
         )
 
