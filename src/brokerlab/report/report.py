@@ -8,7 +8,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from brokerlab.record.directory import StudyDirectory
-from brokerlab.report import beside, capacity, ledger, machine, overview, rhythm, validity, wills
+from brokerlab.report import beside, capacity, ledger, losses, machine, overview, rhythm, validity, wills
 from brokerlab.report.answer import answer
 from brokerlab.report.cells import Group, groups
 from brokerlab.report.charts import Figure, figures
@@ -60,6 +60,8 @@ def _content(results: Results, compared: list[Group]) -> dict[str, object]:
         "peaks": capacity.peaks(results, compared),
         "rhythm": rhythm.rhythm(results, compared),
         "beside": beside.beside(results.latency_beside),
+        "losses": losses.losses(results, compared),
+        "losses_summary": losses.losses_summary(results, compared),
         "wills": wills.wills(results.sessions),
         "wills_summary": wills.wills_summary(results.sessions),
         "shared_groups": rhythm.shared_groups(results),

@@ -1,13 +1,15 @@
 import pytest
 
+from brokerlab.brokers.base import Found
+from brokerlab.brokers.registry import DRIVERS as REGISTERED
+from brokerlab.cli.studies import _facts
 from brokerlab.errors import UserError
 from brokerlab.presets import preset_names, preset_path
-from brokerlab.study.facts import DriverFacts
 from brokerlab.study.file import read_study
 from brokerlab.study.plan import make_plan
 from brokerlab.study.written import study_yaml
 
-DRIVERS = {name: DriverFacts() for name in ("amqtt", "rumqttd", "nats", "mosquitto")}
+DRIVERS = {name: _facts(each, Found("", "")) for name, each in REGISTERED.items()}
 
 
 @pytest.fixture(params=preset_names())
@@ -39,6 +41,30 @@ def test_first_light_does_without_mosquitto():
 
     assert len(plan.runs) == 27
     assert plan.left_out == (("mosquitto", "not installed"),)
+
+
+@pytest.mark.parametrize("preset", ["brokers", "silent-loss"])
+def test_studies_of_all_brokers_name_every_driver_and_need_none(preset):
+    study = read_study(preset_path(preset), drivers=DRIVERS)
+
+    others = {"scripted", "remote"}  # not a broker to compare, and one of somebody else's
+    assert {broker.driver for broker in study.system.brokers} == set(DRIVERS) - others
+    assert all(broker.optional for broker in study.system.brokers)
+
+
+def test_silent_loss_has_every_broker_as_shipped_and_lossless_where_it_can_be():
+    study = read_study(preset_path("silent-loss"), drivers=DRIVERS)
+
+    chosen = {(broker.driver, broker.preset) for broker in study.system.brokers}
+    assert chosen == {
+        (driver, preset)
+        for driver in {broker.driver for broker in study.system.brokers}
+        for preset in ("stock", "lossless")
+        if preset in DRIVERS[driver].presets
+    }
+    workload, phases = study.scenario.workload, study.deploy.phases
+    assert workload.schedule.rate_per_s * phases.measure_s == 20_000
+    assert phases.measure_s < workload.pause.for_s == 4.0
 
 
 def test_unknown_preset_proposes_the_nearest():
