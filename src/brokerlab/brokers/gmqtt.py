@@ -22,11 +22,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Abilities, Departure, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Departure, Found, Missing, Node, Security
 from brokerlab.brokers.built import find_built, program_of, secret
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.source import GoModule
+from brokerlab.brokers.telling import prometheus
 from brokerlab.study.values import BrokerChoice, Transport
 
 _MODULE = "github.com/DrmagicE/gmqtt"
@@ -63,6 +64,20 @@ class Gmqtt:
             secrets={_passwords(security): _accounts(security.users)} if security.users else {},
             page=f"http://{counters}/metrics",
         )
+
+    def counters(self) -> tuple[Counter, ...]:
+        """Names without labels are sums over QoS, and over the reasons to drop."""
+        return (
+            Counter("gmqtt_messages_received_total", Count.RECEIVED, is_exact=True),
+            Counter("gmqtt_messages_sent_total", Count.SENT, is_exact=True),
+            Counter("gmqtt_messages_dropped_total", Count.DROPPED, is_exact=True),
+            Counter("gmqtt_sessions_active_current", Count.CONNECTIONS),
+            Counter("gmqtt_subscriptions_current", Count.SUBSCRIPTIONS),
+            Counter("gmqtt_messages_queued_current", Count.QUEUED, note="also those that wait for their last packet"),
+        )
+
+    def read_page(self, text: str) -> Mapping[str, float]:
+        return prometheus(text)
 
 
 def _config(preset: str, host: str, port: int, counters: str, security: Security) -> Mapping[str, object]:

@@ -23,16 +23,20 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Found, Missing, Node, Security
 from brokerlab.brokers.built import find_built, program_of, secret
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.source import GoModule
+from brokerlab.brokers.telling import json_numbers
 from brokerlab.study.values import BrokerChoice, Transport
 
 _MODULE = "github.com/mochi-mqtt/server/v2"
 _CONFIG = "mochi.json"
 _STORE = "store"
+
+# At QoS 0, and at QoS 1 and 2 also where the limit of messages in flight is reached.
+_DROPPED = "messages_dropped+inflight_dropped"
 
 _DENY, _READ, _WRITE, _READ_AND_WRITE = range(4)
 
@@ -88,6 +92,21 @@ class Mochi:
             scratch=(_STORE,) if choice.preset == "durable" else (),
             page=f"http://{counters}/",
         )
+
+    def counters(self) -> tuple[Counter, ...]:
+        """Its count of messages in flight is left out: it can be below zero."""
+        return (
+            Counter("messages_received", Count.RECEIVED, is_exact=True),
+            Counter("messages_sent", Count.SENT, is_exact=True),
+            Counter(_DROPPED, Count.DROPPED, is_exact=True, note="the sum of its two counters"),
+            Counter("clients_connected", Count.CONNECTIONS),
+            Counter("subscriptions", Count.SUBSCRIPTIONS),
+            Counter("retained", Count.RETAINED, has_sys=True, note="includes Mochi's own messages on $SYS"),
+        )
+
+    def read_page(self, text: str) -> Mapping[str, float]:
+        numbers = json_numbers(text)
+        return numbers | {_DROPPED: sum(numbers[name] for name in _DROPPED.split("+"))}
 
 
 def _config(

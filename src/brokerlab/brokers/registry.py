@@ -10,6 +10,7 @@ from brokerlab.brokers.apollo import Apollo
 from brokerlab.brokers.artemis import Artemis
 from brokerlab.brokers.base import Broker
 from brokerlab.brokers.choice import proposal
+from brokerlab.brokers.comqtt import Comqtt
 from brokerlab.brokers.fluxmq import FluxMQ
 from brokerlab.brokers.gmqtt import Gmqtt
 from brokerlab.brokers.hbmqtt import Hbmqtt
@@ -33,6 +34,7 @@ _ALL: tuple[Broker, ...] = (
     Amqtt(),
     Apollo(),
     Artemis(),
+    Comqtt(),
     FluxMQ(),
     Gmqtt(),
     Hbmqtt(),

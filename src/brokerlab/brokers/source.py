@@ -101,6 +101,7 @@ class Crate:
     program: str
     is_locked: bool = True  # whether it is built with the versions that its author had
     is_slow: bool = False  # whether it takes longer than five minutes
+    tools: tuple[str, ...] = ()  # programs that its build asks for beside Cargo
 
 
 Source = Shipped | Elsewhere | Debian | DebianSuite | PyPI | Npm | Maven | Archive | GoModule | Crate

@@ -12,12 +12,14 @@ from brokerlab.brokers.source import Archive, Crate, Debian, DebianSuite, GoModu
 _PACKAGES = {
     "apt-get": "apt",
     "cargo": "cargo",
+    "cmake": "cmake",
     "debootstrap": "debootstrap",
     "go": "golang-go",
     "javac": "default-jdk-headless",
     "mvn": "maven",
     "node": "nodejs",
     "npm": "npm",
+    "protoc": "protobuf-compiler",
     "unshare": "util-linux",
 }
 _SYSTEM_PROGRAMS = "/usr/sbin"  # not on the PATH of every user
@@ -42,8 +44,8 @@ def tools_of(source: Source) -> tuple[str, ...]:
             return ("mvn",)
         case GoModule():
             return ("go",)
-        case Crate():
-            return ("cargo",)
+        case Crate(tools=tools):
+            return ("cargo", *tools)
         case _:
             return ()
 
