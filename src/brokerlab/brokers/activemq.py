@@ -120,7 +120,7 @@ class ActiveMq:
         for needed in (broker, *(_JARS / jar for jar in _MQTT_JARS)):
             if not needed.exists():
                 return Missing(f"{needed} is not there", hint="apt-get install activemq libmqtt-client-java")
-        return Found(str(_HOME), broker.resolve().stem.removeprefix("activemq-broker-"))
+        return Found(str(_HOME), _debian_version())
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
         check_choice(choice, self.abilities, security)
@@ -173,6 +173,12 @@ def _debian_argv(here: Path) -> tuple[str, ...]:
         *("-cp", ":".join(jars)),
         *("org.apache.activemq.console.Main", "--noDefExt", "start", f"xbean:file:{here}/activemq.xml"),
     )
+
+
+def _debian_version() -> str:
+    """Told by a link beside the jar, which Debian names with the version."""
+    named = [path.stem.removeprefix("activemq-broker-") for path in _JARS.glob("activemq-broker-*.jar")]
+    return named[0] if named else _DEBIAN
 
 
 def _config(choice: BrokerChoice, here: Path, host: str, port: int, security: Security) -> Iterator[str]:

@@ -38,10 +38,11 @@ class Departure(StrEnum):
     DELIVERS_AT_QOS_0 = "grants QoS 1 and 2 to a clean session, and delivers at QoS 0"
     NO_RETAIN_FLAG = "sends a retained message to a new subscriber without the flag"
     NO_RETAINED = "sends no retained message to a new subscriber"
+    DISORDERS = "does not keep the order of messages: seen at QoS 0, and at times above"
     DISORDERS_QOS_1 = "does not keep the order at QoS 1"
     WIDENS_PLUS = "lets + in a filter stand for several levels of a topic"
     CLOSES_INSTEAD_OF_REFUSING = "answers a wrong password by closing the connection, without a CONNACK"
-    CLOSES_AT_SUBSCRIBE = "may close the connection of a client that subscribes right after its CONNACK"
+    CLOSES_AT_SUBSCRIBE = "closes the connection of a client that subscribes before its CONNACK, or right after"
     HANGS_UP_ON_WS = "closes a WebSocket at a wrong password, where MQTT has a CONNACK that refuses"
     LISTENS_ELSEWHERE = "also listens on addresses that it was not told"
 

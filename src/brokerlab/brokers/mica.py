@@ -5,12 +5,14 @@ It takes packets up to 10 MiB and keeps nothing for a client that is away, nor o
 and no `lossless`, as it has no queue to widen.
 
     tuned       4 GiB of heap
+
+Its TLS is not used here: clients find records that they cannot decrypt. The properties of MQTT 5.0 it does not pass on.
 """
 
 from pathlib import Path
 
 from brokerlab.brokers import java
-from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Departure, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.source import Maven
 from brokerlab.study.values import BrokerChoice, Transport
@@ -35,11 +37,11 @@ class Mica:
         protocols=("3.1", "3.1.1", "5.0"),
         presets=("stock", "tuned"),
         options=("heap_mib",),
-        transports=tuple(Transport),
+        transports=(Transport.TCP, Transport.WS),
         has_credentials=True,
-        has_client_certificates=True,
         has_shared_subscriptions=True,
         is_scalable=True,
+        departs=(Departure.DISORDERS,),
         licence="Apache-2.0",
     )
 
@@ -51,11 +53,7 @@ class Mica:
         program, place = java.require(choice, self.find())
         here = folder.absolute()
         settings = {"host": host, "port": str(port), "transport": str(security.transport)}
-        secrets = java.stores(security)
-        if security.transport.is_encrypted:
-            settings |= {"keys": str(java.key_store_path(security)), "storePassword": java.STORE_PASSWORD}
-            if security.authority:
-                settings["trusted"] = str(java.trust_store_path(security))
+        secrets: dict[Path, str | bytes] = {}
         if security.users:
             users = java.private(security) / "mica.users"
             secrets[users] = java.words(*security.users.items())

@@ -14,13 +14,14 @@ It takes packets up to 8092 bytes, and up to 1024 commands may wait for one of i
     tuned       nothing is kept on disk, the kernel's epoll where Netty has it, 4 GiB of heap
 
 There is no `durable`: what is kept is saved every 30 s, and no setting makes a message wait for the disk.
-`lossless` holds from QoS 1 on: bursts at QoS 0 it drops in any case. It may close the connection of a client whose
-SUBSCRIBE comes right after the CONNACK. Clients with certificates would have to be known to its own key store, so
-there are none here.
+`lossless` holds from QoS 1 on: bursts at QoS 0 it drops in any case.
+It closes the connection of a client whose SUBSCRIBE comes before the CONNACK has left, and at times right after.
+Clients with certificates would have to be known to its own key store, so there are none here.
 """
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +48,8 @@ _PRESETS = {
     "lossless": ("netty.mqtt.message_size 268435455", "session_queue_size 1000000"),
     "tuned": ("persistence_enabled false", "netty.epoll true"),
 }
+
+_TAKEN_FOR_COMMENT = re.compile(r"[\w\s/+]+#", re.ASCII)
 
 _LOGGING = """\
 log4j.rootLogger=WARN, out
@@ -140,4 +143,6 @@ def _passwords(security: Security) -> Path:
 def _rules(security: Security) -> str:
     """What holds for everybody; what it does not name is forbidden."""
     rules = [("read", each) for each in security.readable] + [("write", each) for each in security.writable]
-    return "".join(f"topic {kind} {each}\n" for kind, each in rules)
+    lines = (f"topic {kind} {each}" for kind, each in rules)
+    # It takes the # of a filter for the begin of a comment, unless there is one after it.
+    return "".join(line + (" #\n" if _TAKEN_FOR_COMMENT.fullmatch(line) else "\n") for line in lines)

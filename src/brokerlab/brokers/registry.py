@@ -16,6 +16,7 @@ from brokerlab.brokers.gmqtt import Gmqtt
 from brokerlab.brokers.hbmqtt import Hbmqtt
 from brokerlab.brokers.hivemq import HiveMq
 from brokerlab.brokers.hmq import Hmq
+from brokerlab.brokers.mica import Mica
 from brokerlab.brokers.mochi import Mochi
 from brokerlab.brokers.moquette import Moquette
 from brokerlab.brokers.mosca import Mosca
@@ -40,6 +41,7 @@ _ALL: tuple[Broker, ...] = (
     Hbmqtt(),
     HiveMq(),
     Hmq(),
+    Mica(),
     Mochi(),
     Moquette(),
     Mosca(),

@@ -8,13 +8,12 @@ import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
 import org.dromara.mica.mqtt.core.server.MqttServer;
 import org.dromara.mica.mqtt.core.server.MqttServerCreator;
-import org.tio.core.ssl.ClientAuth;
 
 /**
  * mica-mqtt in the foreground: Mica CONFIGURATION_FILE.
  *
- * <p>The file has properties: host, port and transport (tcp, tls, ws, wss); where there are some, keys, trusted and
- * storePassword (PKCS12), users (a file of names and passwords, each word in Base64) and maxBytes.
+ * <p>The file has properties: host, port and transport (tcp, ws), and where there are some, users: a file of names
+ * and passwords, each word in Base64.
  */
 public final class Mica {
 
@@ -25,9 +24,6 @@ public final class Mica {
         }
         MqttServerCreator creator = MqttServer.create().nodeName("brokerlab");
         listen(creator, settings);
-        if (settings.containsKey("maxBytes")) {
-            creator.maxBytesInMessage(Integer.parseInt(settings.getProperty("maxBytes")));
-        }
         if (settings.containsKey("users")) {
             Map<String, String> passwords = passwords(Path.of(settings.getProperty("users")));
             creator.authHandler((context, id, client, user, password) ->
@@ -44,17 +40,9 @@ public final class Mica {
     private static void listen(MqttServerCreator creator, Properties settings) {
         String host = settings.getProperty("host");
         int port = Integer.parseInt(settings.getProperty("port"));
-        String keys = settings.getProperty("keys");
-        String trusted = settings.getProperty("trusted");
-        String password = settings.getProperty("storePassword");
-        ClientAuth clients = trusted == null ? ClientAuth.NONE : ClientAuth.REQUIRE;
         switch (settings.getProperty("transport")) {
             case "tcp" -> creator.enableMqtt(builder -> builder.serverNode(host, port).build());
             case "ws" -> creator.enableMqttWs(builder -> builder.serverNode(host, port).build());
-            case "tls" -> creator.enableMqttSsl(builder ->
-                builder.serverNode(host, port).useSsl(keys, password, trusted, password, clients).build());
-            case "wss" -> creator.enableMqttWss(builder ->
-                builder.serverNode(host, port).useSsl(keys, password, trusted, password, clients).build());
             default -> throw new IllegalArgumentException(settings.getProperty("transport"));
         }
     }
