@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from brokerlab.brokers.base import Broker, Found
 from brokerlab.brokers.cache import place_of
 from brokerlab.brokers.install import installer
-from brokerlab.brokers.install.place import clear_leftovers, is_locked
+from brokerlab.brokers.install.place import is_locked
 from brokerlab.brokers.install.workshop import Teller
 from brokerlab.brokers.registry import DRIVERS, driver
 from brokerlab.brokers.source import Crate, Shipped
@@ -38,7 +39,7 @@ def install(
     if bool(names) == every:
         raise UserError("say which brokers, or --all", hint="see `brokerlab brokers` for their names")
     chosen = _quick_ones() if every else _named(names or [])
-    clear_leftovers()
+    installer.clear_leftovers()
     failed = [broker.name for broker in _by_turns(chosen) if not _install(broker, is_again=again)]
     if failed:
         warn(f"brokerlab: not installed: {', '.join(failed)}")
@@ -50,7 +51,7 @@ def remove(names: Names = None) -> ExitCode:
     if not names:
         raise UserError("say which brokers", hint="see `brokerlab brokers` for their names")
     brokers = [driver(name) for name in names]
-    clear_leftovers()
+    installer.clear_leftovers()
     for broker in brokers:
         with _telling(broker.name) as teller:
             was_there = installer.remove(broker, teller)
@@ -124,10 +125,11 @@ def _telling(name: str) -> Iterator[Teller]:
         return
     bar = Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[last]}", style="dim", table_column=None),
+        TextColumn("{task.fields[last]}", style="dim", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
         console=console(),
+        expand=True,
         refresh_per_second=_DRAWN_PER_S,
         transient=True,
     )

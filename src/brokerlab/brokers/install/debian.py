@@ -9,9 +9,10 @@ import contextlib
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from brokerlab.brokers.install.place import locked
+from brokerlab.brokers.install.place import is_locked, locked
 from brokerlab.brokers.install.workshop import Workshop
 from brokerlab.errors import UserError
 
@@ -28,11 +29,18 @@ _LOCK = "debian"  # no broker has that name
 def install_packages(packages: Sequence[str], shop: Workshop) -> None:
     """Installs what is missing of them, upgrading nothing, and starts no service."""
     named = " ".join(packages)
-    with locked(_LOCK, shop.teller):
+    with locked(_LOCK, shop.teller) as lock:
+        shop = replace(shop, locks=(*shop.locks, lock))  # what is left of us keeps the policy that it needs
         shop.run([*_APT, "update"], doing="apt-get update", env=_ENV)
         shop.run([*_INSTALL, "--download-only", *packages], doing=f"apt-get, downloading {named}", env=_ENV)
         with no_service_starts(packages):
             shop.run([*_INSTALL, *packages], doing=f"apt-get install {named}", env=_ENV, is_patient=True)
+
+
+def clear_policy() -> None:
+    """Takes away the policy that an install left when it was killed, unless its apt-get still runs."""
+    if _is_ours(POLICY) and not is_locked(_LOCK) and os.access(POLICY.parent, os.W_OK):
+        POLICY.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

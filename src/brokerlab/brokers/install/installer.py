@@ -10,7 +10,7 @@ from brokerlab.brokers.base import Broker, Found, Missing
 from brokerlab.brokers.cache import cache_folder, installed, place_of
 from brokerlab.brokers.install import place
 from brokerlab.brokers.install.crates import install_crate
-from brokerlab.brokers.install.debian import install_packages
+from brokerlab.brokers.install.debian import clear_policy, install_packages
 from brokerlab.brokers.install.golang import install_go
 from brokerlab.brokers.install.maven import install_archive, install_maven
 from brokerlab.brokers.install.needs import lacking, missing_packages
@@ -42,6 +42,12 @@ class Outcome:
     is_new: bool  # False when it was there already
 
 
+def clear_leftovers() -> None:
+    """Removes what installs that were killed left behind."""
+    place.clear_leftovers()
+    clear_policy()
+
+
 def refusal(broker: Broker) -> str | None:
     """Why this broker cannot be installed here, and what to do instead; None when it can."""
     match broker.source:
@@ -61,10 +67,12 @@ def install(broker: Broker, teller: Teller, *, is_again: bool = False) -> Outcom
         place.clear(broker.name)
         if not is_again and isinstance(found := _current(broker), Found):
             return Outcome(found, is_new=False)
-        shop = Workshop(place.partial(broker.name), place_of(broker.name), _log_of(broker.name), teller, lock)
+        shop = Workshop(place.partial(broker.name), place_of(broker.name), _log_of(broker.name), teller, (lock,))
         shop.folder.mkdir(parents=True)
         try:
             return Outcome(_install(broker, shop), is_new=True)
+        except OSError as problem:  # a full disk, for one
+            raise RunError(f"{broker.name} cannot be installed: {problem}") from problem
         finally:
             place.erase(shop.folder)
 

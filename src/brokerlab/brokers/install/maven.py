@@ -30,7 +30,8 @@ def install_maven(source: Maven, shop: Workshop) -> Made:
     (shop.folder / "pom.xml").write_text(_pom(source), encoding="utf-8")
     shop.run(
         [*_MAVEN, f"{_PLUGIN}:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=lib"],
-        doing=f"Maven, {' '.join(source.artifacts)}",
+        doing=f"Maven, {source.artifacts[0]}"
+        + (f" and {others} more" if (others := len(source.artifacts) - 1) else ""),
     )
     if source.launcher:
         shop.run(["javac", "-cp", "lib/*", "-d", "classes", source.launcher], doing=f"compiling {source.launcher.name}")

@@ -24,6 +24,7 @@ from brokerlab.errors import UserError
 _PARTIAL, _OLD, _GONE, _LOCK = "partial", "old", "gone", "lock"
 _WAIT_S = 3600.0
 _POLL_S = 0.5
+_ELSEWHERE = "BROKERLAB_CACHE names another folder"
 
 
 def partial(name: str) -> Path:
@@ -33,7 +34,7 @@ def partial(name: str) -> Path:
 @contextlib.contextmanager
 def locked(name: str, teller: Teller) -> Iterator[int]:
     """Holds the lock of a broker, as a file descriptor; waits for who has it, and says so."""
-    cache_folder().mkdir(parents=True, exist_ok=True)
+    _require_writable()
     deadline = time.monotonic() + _WAIT_S
     while (lock := _try_lock(name)) is None:
         if time.monotonic() > deadline:
@@ -58,8 +59,8 @@ def is_locked(name: str) -> bool:
 
 def clear_leftovers() -> None:
     """Removes what installs that were killed left behind, of all brokers."""
-    if not cache_folder().is_dir():
-        return
+    if not os.access(cache_folder(), os.W_OK):
+        return  # not there, or not ours
     for name in sorted({_name_of(path) for path in cache_folder().glob(".*.*") if _name_of(path)}):
         if (lock := _try_lock(name)) is not None:
             try:
@@ -121,6 +122,15 @@ def require_unmounted(folder: Path) -> None:
             f"{folder} cannot be removed while something is mounted in it: {', '.join(mounted)}",
             hint="stop the broker that runs there, or " + "; ".join(f"umount {point}" for point in mounted),
         )
+
+
+def _require_writable() -> None:
+    try:
+        cache_folder().mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise UserError(f"{cache_folder()} cannot be made: {problem.strerror}", hint=_ELSEWHERE) from problem
+    if not os.access(cache_folder(), os.W_OK):
+        raise UserError(f"{cache_folder()} cannot be written to", hint=_ELSEWHERE)
 
 
 def _beside(name: str, kind: str) -> Path:

@@ -23,6 +23,7 @@ _STOP_S = 5.0
 _POLL_S = 0.2
 _TAIL_BYTES = 16_384
 _TAIL_LINES = 15
+_COMMAND = "$ "  # begins the line of the log that says what was called
 _TIED = Path(__file__).with_name("tied.py")
 
 
@@ -44,7 +45,7 @@ class Workshop:
     place: Path  # what it will be called then
     log: Path
     teller: Teller
-    lock: int  # a file descriptor that every tool inherits
+    locks: tuple[int, ...]  # file descriptors that every tool inherits
     env: Mapping[str, str] = field(default_factory=dict)
 
     def run(
@@ -66,7 +67,7 @@ class Workshop:
     def _run(self, argv: Sequence[str], env: Mapping[str, str], *, is_patient: bool) -> int:
         tied = [] if is_patient else [sys.executable, "-I", "-S", str(_TIED), str(os.getpid())]
         with self.log.open("ab") as log:
-            log.write(f"$ {' '.join(argv)}\n".encode())
+            log.write(f"{_COMMAND}{' '.join(argv)}\n".encode())
             log.flush()
             tool = subprocess.Popen(
                 [*tied, *argv],
@@ -76,7 +77,7 @@ class Workshop:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                pass_fds=(self.lock,),
+                pass_fds=self.locks,
             )
         try:
             return self._wait(tool)
@@ -98,7 +99,8 @@ class Workshop:
         raise RunError(f"gave up after {DEADLINE_S:.0f} s", hint=f"what the tool wrote is in {self.log}")
 
     def _last_line(self) -> str:
-        return next((line for line in reversed(self._lines(0)) if line), "")
+        said = (line for line in reversed(self._lines(0)) if line and not line.startswith(_COMMAND))
+        return next(said, "")
 
     def _tail(self, begin: int) -> str:
         return "\n".join([line for line in self._lines(begin) if line][-_TAIL_LINES:])
