@@ -59,11 +59,12 @@ def ten_messages() -> dict[str, list[dict[str, Any]]]:
 
 
 def samples() -> list[dict[str, Any]]:
-    """Broker: 0.5 s of CPU in the two seconds of measuring, 50, 60 and 70 MiB."""
-    broker = [(2, 1000, 50), (3, 1200, 60), (4, 1500, 70)]
+    """Broker: 0.5 s of CPU in the two seconds of measuring, 50, 60 and 70 MiB, two threads and for a moment five."""
+    broker = [(2, 1000, 50, 2), (3, 1200, 60, 5), (4, 1500, 70, 2)]
+    own = {"node": "broker/0", "process": 10, "open_files": 12}
     return [
-        {"node": "broker/0", "process": 10, "at_ns": at * S, "cpu_ns": cpu * MS, "rss_bytes": rss * MIB}
-        for at, cpu, rss in broker
+        {**own, "at_ns": at * S, "cpu_ns": cpu * MS, "rss_bytes": rss * MIB, "threads": threads}
+        for at, cpu, rss, threads in broker
     ]
 
 

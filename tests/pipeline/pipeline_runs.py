@@ -39,7 +39,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "granted_qos": None,
         "reason_code": None,
     },
-    "resources": {"read_bytes": None, "written_bytes": None},
+    "resources": {"read_bytes": None, "written_bytes": None, "threads": None, "open_files": None},
     "counters": {},
 }
 

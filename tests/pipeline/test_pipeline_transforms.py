@@ -245,8 +245,8 @@ def usage(node, process, **more):
 def test_processes_of_a_node_add_up_and_unknown_bytes_stay_unknown(spark):
     partials = partials_from(
         spark,
-        usage("broker/0", 1, cpu_ns=1.0 * S, rss_max_bytes=2**20, read_bytes=10.0, written_bytes=1.0),
-        usage("broker/0", 2, cpu_ns=0.8 * S, rss_max_bytes=2**20, read_bytes=None, written_bytes=2.0),
+        usage("broker/0", 1, cpu_ns=1.0 * S, rss_max_bytes=2**20, read_bytes=10.0, written_bytes=1.0, threads_max=3),
+        usage("broker/0", 2, cpu_ns=0.8 * S, rss_max_bytes=2**20, read_bytes=None, written_bytes=2.0, threads_max=4),
         usage("subscribers/0", 3, cpu_ns=0.0),
         ("a/1", "flow", flow(measured_delivered=100)),
     )
@@ -257,6 +257,7 @@ def test_processes_of_a_node_add_up_and_unknown_bytes_stay_unknown(spark):
     broker, idle = rows["broker/0"], rows["subscribers/0"]
     assert (broker.cpu_s, broker.cpu_percent, broker.rss_max_mib) == (1.8, 90.0, 2.0)
     assert (broker.read_bytes, broker.written_bytes) == (None, 3)
+    assert (broker.threads_max, broker.open_files_max) == (7, None)
     assert broker.projected_per_s == pytest.approx(50 / 0.9)
     assert broker.projection_is_extrapolation is False
     assert (idle.cpu_us_per_delivery, idle.deliveries_per_core_s, idle.projected_per_s) == (0.0, None, None)

@@ -1,3 +1,4 @@
+import pyarrow.parquet as pq
 import pytest
 from pipeline_runs import MS, RunBuilder, S, write_rows
 
@@ -36,7 +37,7 @@ def test_growth_between_samples_at_the_edges(study):
     assert row["seconds"] == 2
     assert row["cpu_ns"] == 500 * MS
     assert (row["rss_mean_bytes"], row["rss_max_bytes"]) == (60 * MIB, 70 * MIB)
-    assert row["read_bytes"] is None
+    assert (row["read_bytes"], row["threads_max"], row["open_files_max"]) == (None, None, None)
 
 
 def test_an_edge_between_two_samples_lies_on_the_line_between_them(study):
@@ -74,6 +75,22 @@ def test_bytes_read_and_written_grow_too(study):
     row = usage_of(study, samples)["broker/0", 10, "measure"]
 
     assert (row["read_bytes"], row["written_bytes"]) == (200, 8)
+
+
+def test_most_threads_and_open_files_of_a_phase_count(study):
+    samples = [sample(at, 0, threads=threads, open_files=9) for at, threads in ((0, 99), (2, 3), (3, 7), (4, 5))]
+    row = usage_of(study, samples)["broker/0", 10, "measure"]
+
+    assert (row["threads_max"], row["open_files_max"]) == (7, 9)
+
+
+def test_a_file_that_was_written_without_the_new_columns_is_read(study):
+    run = RunBuilder().write(study)
+    write_rows(run, "resources", "sampler", [sample(2, 0), sample(4, 0)])
+    (path,) = run.files("resources")
+    pq.write_table(pq.read_table(path).drop_columns(["threads", "open_files"]), path)
+
+    assert read_samples([str(path)]).column("threads").null_count == 2
 
 
 def test_no_samples_no_rows(study):

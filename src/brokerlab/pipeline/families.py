@@ -84,6 +84,8 @@ USAGE = schema(
     rss_max_bytes=LONG,
     read_bytes=REAL,
     written_bytes=REAL,
+    threads_max=LONG,
+    open_files_max=LONG,
 )
 
 # One row per counter of a node: its last value.

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from brokerlab.pipeline.families import BOOL, FAMILIES, INT, LONG, REAL, REAL_BY_TEXT, TEXT, TEXT_BY_TEXT, TEXTS
 from brokerlab.pipeline.families import schema as _schema
 
-PIPELINE_VERSION = 3  # raised by every change that can move numbers
+PIPELINE_VERSION = 4  # raised by every change that can move numbers
 
 
 def arrow_schema(schema: T.StructType) -> pa.Schema:
@@ -273,6 +273,8 @@ RESOURCES = _schema(
     rss_max_mib=REAL,
     read_bytes=LONG,
     written_bytes=LONG,
+    threads_max=LONG,  # this and the next: null in runs of before they were sampled
+    open_files_max=LONG,
     cpu_us_per_delivery=REAL,  # this and the next: measure phase only
     deliveries_per_core_s=REAL,
     projected_per_s=REAL,  # this and the next: broker nodes in the measure phase only

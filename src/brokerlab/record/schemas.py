@@ -64,6 +64,8 @@ RESOURCES = pa.schema(
         _field("rss_bytes", pa.int64()),
         _field("read_bytes", pa.int64(), nullable=True),  # null without the right to read /proc/PID/io
         _field("written_bytes", pa.int64(), nullable=True),
+        _field("threads", pa.int32(), nullable=True),  # this and the next: null in files of before they were sampled
+        _field("open_files", pa.int32(), nullable=True),  # descriptors; null without the right to look
     ]
 )
 

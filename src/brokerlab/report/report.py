@@ -8,7 +8,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from brokerlab.record.directory import StudyDirectory
-from brokerlab.report import beside, capacity, ledger, losses, machine, overview, rhythm, validity, wills
+from brokerlab.report import beside, capacity, ledger, losses, machine, nodes, overview, rhythm, validity, wills
 from brokerlab.report.answer import answer
 from brokerlab.report.cells import Group, groups
 from brokerlab.report.charts import Figure, figures
@@ -62,6 +62,8 @@ def _content(results: Results, compared: list[Group]) -> dict[str, object]:
         "beside": beside.beside(results.latency_beside),
         "losses": losses.losses(results, compared),
         "losses_summary": losses.losses_summary(results, compared),
+        "nodes": nodes.nodes(results, compared),
+        "held_back": nodes.held_back(results),
         "wills": wills.wills(results.sessions),
         "wills_summary": wills.wills_summary(results.sessions),
         "shared_groups": rhythm.shared_groups(results),

@@ -1,4 +1,5 @@
 import os
+import threading
 import time
 
 import pyarrow.parquet as pq
@@ -19,6 +20,20 @@ def test_a_process_that_works_uses_cpu_time():
 
     assert after["cpu_ns"] - before["cpu_ns"] >= 150_000_000
     assert after["rss_bytes"] > 1 << 20
+
+
+def test_threads_and_open_files_are_counted():
+    before = read_process("us", os.getpid(), 0)
+    is_over = threading.Event()
+    thread = threading.Thread(target=is_over.wait)
+    thread.start()
+    with open(os.devnull, encoding="ascii"), open(os.devnull, encoding="ascii"):  # noqa: PTH123
+        after = read_process("us", os.getpid(), 1)
+    is_over.set()
+    thread.join()
+
+    assert after["threads"] == before["threads"] + 1 == len(os.listdir("/proc/self/task")) + 1  # noqa: PTH208
+    assert after["open_files"] == before["open_files"] + 2
 
 
 def test_a_process_that_is_gone_leaves_no_row():

@@ -26,13 +26,18 @@ def read_files(files: Iterable[str], kind: str, columns: Sequence[str]) -> Itera
 
 
 def read_file(path: Path, kind: str, columns: Sequence[str]) -> pa.Table:
-    """The columns of one raw file, in the types of its schema."""
+    """The columns of one raw file, in the types of its schema; null where an older file lacks one that may be null."""
     promised = pa.schema([RAW_SCHEMAS[kind].field(column) for column in columns])
     name = f"{path.parent.name}/{path.name}"
     try:
         # Not pq.read_table: it takes folders called key=value for columns. One file, one thread: Spark has the cores.
         # The cast also refuses nulls where the schema allows none.
-        return pq.ParquetFile(path).read(columns=list(columns), use_threads=False).select(columns).cast(promised)
+        file = pq.ParquetFile(path)
+        table = file.read(columns=list(columns), use_threads=False)
+        for column in set(columns) - set(file.schema_arrow.names):
+            if promised.field(column).nullable:
+                table = table.append_column(column, pa.nulls(table.num_rows))
+        return table.select(columns).cast(promised)
     except (pa.ArrowException, OSError, KeyError, ValueError) as problem:
         raise DamagedFileError(f"{name} cannot be read: {str(problem).splitlines()[0]}") from problem
 

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from brokerlab.pipeline.manifests import Phase
-from brokerlab.pipeline.reduce.raw import Longs, longs, longs_or_zero, read_files
+from brokerlab.pipeline.reduce.raw import Bools, Longs, longs, longs_or_zero, read_files
 
-COLUMNS = ("node", "process", "at_ns", "cpu_ns", "rss_bytes", "read_bytes", "written_bytes")
+COLUMNS = ("node", "process", "at_ns", "cpu_ns", "rss_bytes", "read_bytes", "written_bytes", "threads", "open_files")
 
 
 def read_samples(files: Iterable[str]) -> pa.Table | None:
@@ -38,13 +38,16 @@ def _in_phase(samples: pa.Table, at_ns: Longs, phase: Phase) -> dict[str, Any]:
     rss = longs(samples, "rss_bytes")
     is_inside = (phase.start_ns <= at_ns) & (at_ns <= phase.end_ns)
     # A phase shorter than the time between two samples may hold none: then the ones around it speak for it.
-    inside = rss[is_inside] if is_inside.any() else rss[_around(at_ns, phase)]
+    place = is_inside if is_inside.any() else _around(at_ns, phase)
+    inside = rss[place]
     return {
         "cpu_ns": _growth(at_ns, longs(samples, "cpu_ns"), phase),
         "rss_mean_bytes": float(inside.mean()),
         "rss_max_bytes": int(inside.max()),
         "read_bytes": _growth_if_known(samples, "read_bytes", at_ns, phase),
         "written_bytes": _growth_if_known(samples, "written_bytes", at_ns, phase),
+        "threads_max": _largest_if_known(samples, "threads", place),
+        "open_files_max": _largest_if_known(samples, "open_files", place),
     }
 
 
@@ -66,6 +69,11 @@ def _growth(at_ns: Longs, total: Longs, phase: Phase) -> float:
 def _growth_if_known(samples: pa.Table, column: str, at_ns: Longs, phase: Phase) -> float | None:
     values, known = longs_or_zero(samples, column)
     return _growth(at_ns, values, phase) if known.all() else None
+
+
+def _largest_if_known(samples: pa.Table, column: str, place: Bools | slice) -> int | None:
+    values, known = longs_or_zero(samples, column)
+    return int(values[place].max()) if known[place].all() else None
 
 
 def read_counters(files: Iterable[str]) -> list[dict[str, Any]]:

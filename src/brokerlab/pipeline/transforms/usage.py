@@ -44,7 +44,8 @@ def resources_table(partials: DataFrame, *, runs: DataFrame, throughput: DataFra
 def _by_node(partials: DataFrame) -> DataFrame:
     """One row per run, node and phase: the node's processes added up.
 
-    The largest memory of a node is the sum of each process's largest, which they may not have had at once.
+    What is largest of a node (memory, threads, open files) is the sum of each process's largest, which they may not
+    have had at once.
     """
     return (
         family(partials, "usage")
@@ -56,6 +57,8 @@ def _by_node(partials: DataFrame) -> DataFrame:
             F.sum("rss_max_bytes").alias("rss_max_bytes"),
             _sum_if_all_known("read_bytes").alias("read_bytes"),
             _sum_if_all_known("written_bytes").alias("written_bytes"),
+            _sum_if_all_known("threads_max").alias("threads_max"),
+            _sum_if_all_known("open_files_max").alias("open_files_max"),
         )
         .withColumns({"rss_mean_mib": mib("rss_mean_bytes"), "rss_max_mib": mib("rss_max_bytes")})
     )
