@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from brokerlab.brokers.source import Source
+from brokerlab.study.secret import Secret
 from brokerlab.study.values import BrokerChoice, Qos, Transport
 
 
@@ -107,6 +108,19 @@ class Node:
     page_headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # for it, such as telling.basic(…)
 
 
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where somebody's broker is, and how one gets in."""
+
+    host: str
+    port: int
+    prefix: str = ""  # before every topic of ours; ends with /
+    authority: Path | None = None  # who must have signed its certificate (PEM); None: one that the system trusts
+    path: str = "/mqtt"  # of WebSocket
+    user: str | None = None  # of all clients, where the workload names none
+    password: Secret | None = None
+
+
 class Broker(Protocol):
     """One broker in one version."""
 
@@ -169,6 +183,13 @@ class Counter:
     has_sys: bool = False  # includes the broker's own messages on $SYS; of SENT: those to our reader
     late_s: float = 0.0  # how old the value may be that it tells
     note: str = ""
+
+
+@runtime_checkable
+class RunsElsewhere(Protocol):
+    """A broker that somebody else runs: it is reached, and never started, stopped, limited or sampled."""
+
+    def endpoint(self, choice: BrokerChoice, transport: Transport) -> Endpoint: ...
 
 
 @runtime_checkable

@@ -29,6 +29,7 @@ from brokerlab import inventory
 from brokerlab.brokers import port as ports
 from brokerlab.brokers.base import Node
 from brokerlab.brokers.limits import Cage
+from brokerlab.brokers.running import Running
 from brokerlab.errors import RunError
 from brokerlab.inventory import Thing
 from brokerlab.study.limit_values import UNLIMITED, Limits
@@ -131,6 +132,18 @@ class BrokerProcess:
         except psutil.Error:
             return None
 
+    @property
+    def is_ours(self) -> bool:
+        return True
+
+    @property
+    def whereabouts(self) -> str:
+        return f"its files are in {self.folder}, its log is {self.log}"
+
+    def obituary(self) -> str:
+        """Why the kernel ended it; empty if it did not."""
+        return self.cage.obituary()
+
     def pids(self) -> list[int]:
         """The process and its descendants that run now, parents before children; cheap enough for sampling."""
         return list(_descendants(self.pid)) if self.is_alive() else []
@@ -155,7 +168,7 @@ class BrokerProcess:
         raise RunError(
             f"{Path(self.node.argv[0]).name} ended with {ended}{reason} while waiting for {waited_for}; "
             f"the end of its log:\n{self.log_tail() or '(nothing was logged)'}",
-            hint=f"its files are in {self.folder}, its log is {self.log}",
+            hint=self.whereabouts,
         )
 
     def __enter__(self) -> Self:
@@ -239,7 +252,7 @@ class BrokerProcess:
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
 
-def owns_listener(process: BrokerProcess, host: str, port: int) -> bool:
+def owns_listener(process: Running, host: str, port: int) -> bool:
     """Whether host:port is listened on by this process or its descendants, and by nobody else."""
     return ports.all_listeners_in(process.pids(), host, port)
 

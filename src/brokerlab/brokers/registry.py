@@ -11,6 +11,7 @@ from brokerlab.brokers.artemis import Artemis
 from brokerlab.brokers.base import Broker
 from brokerlab.brokers.choice import proposal
 from brokerlab.brokers.comqtt import Comqtt
+from brokerlab.brokers.elsewhere import known_brokers
 from brokerlab.brokers.fluxmq import FluxMQ
 from brokerlab.brokers.gmqtt import Gmqtt
 from brokerlab.brokers.hbmqtt import Hbmqtt
@@ -23,6 +24,7 @@ from brokerlab.brokers.mosca import Mosca
 from brokerlab.brokers.mosquitto import Mosquitto
 from brokerlab.brokers.nats import Nats
 from brokerlab.brokers.rabbitmq import RabbitMQ
+from brokerlab.brokers.remote import Remote
 from brokerlab.brokers.rumqttd import Rumqttd
 from brokerlab.brokers.scripted import Scripted
 from brokerlab.errors import UserError
@@ -52,8 +54,10 @@ _ALL: tuple[Broker, ...] = (
     Nats("2.9.10"),
     RabbitMQ(),
     RabbitMQ("4.0.5"),
+    Remote(),  # not a broker either: somebody's, by its address
     Rumqttd(),
     Scripted(),  # not a broker to compare: it proves the meter
+    *known_brokers(),  # which nobody can install from here
 )
 
 DRIVERS: Mapping[str, Broker] = MappingProxyType({broker.name: broker for broker in _ALL})

@@ -1,20 +1,59 @@
 """`brokerlab brokers`: the brokers that can be measured here, what each can do, and whether it keeps to MQTT."""
 
-from collections.abc import Iterable
 from json import dumps
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from brokerlab.brokers.base import Broker, Counts, Found
+from brokerlab.brokers.base import Broker, Counts, CountsOnPage, Found
 from brokerlab.brokers.registry import DRIVERS, driver
 from brokerlab.cli.installing import install, remove
 from brokerlab.cli.probing import probe
-from brokerlab.cli.terminal import Columns, say, table
+from brokerlab.cli.terminal import Columns, say, wide_table
 
 JsonOption = Annotated[bool, typer.Option("--json", help="The same as JSON.")]
 _ONE = "show"  # the command that stands behind a name
+
+_COLUMNS = {
+    "broker": "name",
+    "version": "version",
+    "QoS": "qos",
+    "MQTT": "protocols",
+    "TLS": "has_tls",
+    "ws": "has_websocket",
+    "users": "has_credentials",
+    "permissions": "has_permissions",
+    "shared": "has_shared_subscriptions",
+    "cluster": "has_clusters",
+    "bridge": "has_bridges",
+    "counters": "counters",
+    "scalable": "is_scalable",
+    "departs": "departures",
+    "licence": "licence",
+    "where, or how to get it": "whereabouts",
+}
+_OF_ONE = {
+    "broker": "name",
+    "version": "version",
+    "where": "program",
+    "how to get it": "how_to_get",
+    "licence": "licence",
+    "QoS": "qos",
+    "MQTT": "protocols",
+    "transports": "transports",
+    "user names": "has_credentials",
+    "client certificates": "has_client_certificates",
+    "topic permissions": "has_permissions",
+    "shared subscriptions": "has_shared_subscriptions",
+    "clusters": "has_clusters",
+    "bridges": "has_bridges",
+    "counters": "counters",
+    "scalable": "is_scalable",
+    "presets": "presets",
+    "options": "options",
+    "departs from MQTT": "departs",
+}
 
 
 class _ByName(TyperGroup):
@@ -44,7 +83,13 @@ def brokers(context: typer.Context, json: JsonOption = False) -> None:
     `brokers NAME` shows one of them, `brokers probe NAME|ADDRESS` holds one against the specification of MQTT.
     """
     if context.invoked_subcommand is None:
-        _tell(DRIVERS.values(), as_json=json)
+        described = [_described(broker) for broker in DRIVERS.values()]
+        if json:
+            say(dumps(described, indent=2))
+        else:
+            wide_table(
+                Columns(tuple(_COLUMNS)), [[_text(each[key]) for key in _COLUMNS.values()] for each in described]
+            )
 
 
 @app.command(_ONE, hidden=True)
@@ -53,60 +98,66 @@ def show(
     json: JsonOption = False,
 ) -> None:
     """Show one broker."""
-    _tell([driver(name)], as_json=json)
-
-
-def _tell(listed: Iterable[Broker], *, as_json: bool) -> None:
-    described = [_described(broker) for broker in listed]
-    if as_json:
-        say(dumps(described, indent=2))
+    told = _described(driver(name))
+    if json:
+        say(dumps([told], indent=2))
         return
-    headings = (
-        "broker",
-        "version",
-        "QoS",
-        "MQTT",
-        "transports",
-        "users",
-        "presets",
-        "own counters",
-        "scalable",
-        "where, or how to get it",
-    )
-    rows = [
-        (
-            each["name"],
-            each["version"] or "missing",
-            ", ".join(map(str, each["qos"])),
-            ", ".join(each["protocols"]),
-            ", ".join(each["transports"]),
-            "yes" if each["has_credentials"] else "no",
-            ", ".join(each["presets"]),
-            "yes" if each["has_counters"] else "no",
-            "yes" if each["is_scalable"] else "no",
-            each["program"] or each["how_to_get"],
-        )
-        for each in described
-    ]
-    table(Columns(headings), rows)
+    width = max(map(len, _OF_ONE))
+    for heading, key in _OF_ONE.items():
+        if told[key] is not None:
+            say(f"{heading.ljust(width)}  {_text(told[key])}")
+
+
+def _text(told: object) -> str:
+    match told:
+        case None:
+            return "missing"
+        case bool():
+            return "yes" if told else "no"
+        case list():
+            texts = list(map(str, told))
+            return ("; " if any(" " in each for each in texts) else ", ").join(texts) or "-"
+        case _:
+            return str(told) or "-"
 
 
 def _described(broker: Broker) -> dict[str, Any]:
+    """All that is known of a broker, as --json prints it."""
     found, abilities = broker.find(), broker.abilities
-    is_here = isinstance(found, Found)
+    here = found if isinstance(found, Found) else None
+    how = None if isinstance(found, Found) else found.hint
     return {
         "name": broker.name,
-        "is_found": is_here,
-        "version": found.version if isinstance(found, Found) else None,
-        "program": found.program if isinstance(found, Found) else None,
-        "how_to_get": None if isinstance(found, Found) else found.hint,
+        "is_found": here is not None,
+        "version": here.version if here else None,
+        "program": here.program if here else None,
+        "how_to_get": how,
+        "whereabouts": here.program if here else how,
+        "source": type(broker.source).__name__,
+        "licence": abilities.licence,
         "qos": [int(qos) for qos in abilities.qos],
         "protocols": list(abilities.protocols),
         "transports": [str(transport) for transport in abilities.transports],
+        "has_tls": any(transport.is_encrypted for transport in abilities.transports),
+        "has_websocket": any(transport.is_framed for transport in abilities.transports),
         "has_credentials": abilities.has_credentials,
         "has_client_certificates": abilities.has_client_certificates,
+        "has_permissions": abilities.has_permissions,
+        "has_shared_subscriptions": abilities.has_shared_subscriptions,
+        "has_clusters": abilities.has_clusters,
+        "has_bridges": abilities.has_bridges,
+        "has_counters": isinstance(broker, Counts),
+        "counters": _counters(broker),
+        "is_scalable": abilities.is_scalable,
         "presets": list(abilities.presets),
         "options": list(abilities.options),
-        "has_counters": isinstance(broker, Counts),
-        "is_scalable": abilities.is_scalable,
+        "departs": [str(each) for each in abilities.departs],
+        "departures": len(abilities.departs),
     }
+
+
+def _counters(broker: Broker) -> str:
+    """Where it tells them."""
+    if not isinstance(broker, Counts):
+        return "no"
+    return "page" if isinstance(broker, CountsOnPage) else "topics"

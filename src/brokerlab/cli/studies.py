@@ -12,6 +12,7 @@ from brokerlab.brokers.limits import require_possible
 from brokerlab.brokers.registry import DRIVERS
 from brokerlab.errors import UserError
 from brokerlab.lab.reach import connections_of, read_reach, shortfalls
+from brokerlab.lab.remote import check_reachable
 from brokerlab.presets import preset_names, preset_path
 from brokerlab.study.access import users_of
 from brokerlab.study.facts import DriverFacts
@@ -50,6 +51,8 @@ def prepare(argument: str, *, settings: Sequence[str], levels: Sequence[str]) ->
     _refuse_too_many_connections(plan)
     for limits in dict.fromkeys(cell.limits for cell in plan.cells):
         require_possible(limits)
+    for cell in plan.cells:
+        check_reachable(cell)
     return Prepared(study, plan)
 
 

@@ -51,7 +51,7 @@ class Access:
 @contextmanager
 def open_access(workload: Workload, clients: Clients, *, host: str, beside: Sequence[Client] = ()) -> Iterator[Access]:
     """Everything that a run needs for its transport, certificates and credentials, for as long as it lasts."""
-    everyone = (*_everyone(clients), *beside)
+    everyone = (*everyone_of(clients), *beside)
     names = users_of(workload.credentials, len(everyone)) if workload.credentials else []
     facts: dict[str, object] = {
         "transport": str(workload.transport),
@@ -65,7 +65,7 @@ def open_access(workload: Workload, clients: Clients, *, host: str, beside: Sequ
         yield _named(access, everyone, names)
 
 
-def _everyone(clients: Clients) -> tuple[Client, ...]:
+def everyone_of(clients: Clients) -> tuple[Client, ...]:
     """All that connect, whatever they do: publishers, subscribers, then the others."""
     groups = [getattr(clients, each.name) for each in fields(clients)]
     return tuple(each for group in groups if isinstance(group, tuple) for each in group if isinstance(each, Client))

@@ -64,7 +64,7 @@ def cast_of(workload: Workload, clients: Clients, *, seed: int) -> Cast:
     mark = f"{seed & 0xFFFFFF:06x}"
     probe, overhearing = None, 0
     if workload.probe is not None:
-        topic = f"{PROBE_PREFIX}{mark}"
+        topic = f"{workload.topics.prefix}{PROBE_PREFIX}{mark}"
         # A number that neither a publisher nor a subscriber has.
         number = max(workload.publishers, workload.subscribers)
         probe = Client(number, f"bl{mark}x", topic, hears=topic)
@@ -82,7 +82,8 @@ def cast_of(workload: Workload, clients: Clients, *, seed: int) -> Cast:
 
 def _filters(workload: Workload, clients: Clients, mark: str) -> tuple[Client, ...]:
     """Each has its filters beside the topic of a publisher, whose first level is theirs too."""
-    levels = [each.topic.split("/")[0] for each in clients.publishers]
+    prefix = workload.topics.prefix
+    levels = [prefix + each.topic.removeprefix(prefix).split("/")[0] for each in clients.publishers]
     return tuple(
         Client(number, f"bl{mark}f{number}", levels[number % len(levels)])
         for number in range(workload.subscriptions.clients)

@@ -74,7 +74,7 @@ def clients_of(workload: Workload, *, seed: int) -> Clients:
 
 
 def _will(workload: Workload, publisher: int) -> str:
-    return "" if workload.will is None else f"{WILL_PREFIX}{publisher}"
+    return "" if workload.will is None else f"{workload.topics.prefix}{WILL_PREFIX}{publisher}"
 
 
 def group_of(topics: Topics, subscriber: int) -> str | None:

@@ -13,7 +13,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from brokerlab.brokers.base import Broker, Count, Counter, Counts, Node
+from brokerlab.brokers.base import Broker, Count, Counter, Counts, Node, RunsElsewhere
 from brokerlab.errors import RunError
 from brokerlab.lab.tellers import Teller, teller_of
 from brokerlab.load.client import Login
@@ -89,6 +89,7 @@ class CounterWatch:
         self._run = run
         self._teller: Teller | None = teller_of(broker, node, login)
         self._counters = counters_of(broker) if self._teller else ()
+        self._is_required = not isinstance(broker, RunsElsewhere)  # who may not let us hear them
         self._rows: list[dict[str, object]] = []
         self._values: dict[str, float] = {}
         self._told_ns: dict[str, int] = {}
@@ -98,7 +99,13 @@ class CounterWatch:
 
     def __enter__(self) -> Self:
         if self._teller:
-            self._teller.open()
+            try:
+                self._teller.open()
+            except RunError as problem:
+                if self._is_required:
+                    raise
+                self._failure, self._teller = problem.message, None
+                return self
             self._thread.start()
         return self
 

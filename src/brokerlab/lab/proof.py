@@ -12,12 +12,13 @@ import secrets
 import time
 from dataclasses import dataclass
 
-from brokerlab.brokers.process import BrokerProcess, owns_listener
+from brokerlab.brokers.process import owns_listener
+from brokerlab.brokers.running import Running
 from brokerlab.errors import RunError
 from brokerlab.load.client import Client, Login, NotAdmittedError
 from brokerlab.load.topics import PROOF_PREFIX
 
-_POLL_S = 0.01
+_POLL_S, _GENTLE_POLL_S = 0.01, 1.0  # of our own broker, and of somebody's
 _ANSWER_S = 5.0  # NATS makes its streams at the first CONNECT
 _SUBSCRIPTIONS = 3  # tried at most: Moquette may close the connection of a client that subscribes at once
 _REPEAT_S = 0.2  # between publications, until one comes back
@@ -30,12 +31,18 @@ class Proof:
 
 
 def prove_ready(
-    process: BrokerProcess, host: str, port: int, *, login: Login | None = None, deadline_s: float | None = None
+    process: Running,
+    host: str,
+    port: int,
+    *,
+    login: Login | None = None,
+    deadline_s: float | None = None,
+    prefix: str = "",
 ) -> Proof:
-    """Returns when the broker has delivered a message; RunError when it ends or the deadline passes."""
+    """Returns when the broker has delivered a message, below `prefix`; RunError when it ends or time is up."""
     began = time.monotonic()
     deadline = began + (process.node.ready_s if deadline_s is None else deadline_s)
-    topic = PROOF_PREFIX + secrets.token_hex(8)
+    topic = prefix + PROOF_PREFIX + secrets.token_hex(8)
     for is_last in (*(False,) * (_SUBSCRIPTIONS - 1), True):
         with _connect(process, host, port, login, deadline) as client:
             _require_ours(process, host, port)
@@ -46,7 +53,7 @@ def prove_ready(
     return Proof(publications, time.monotonic() - began)
 
 
-def _connect(process: BrokerProcess, host: str, port: int, login: Login | None, deadline: float) -> Client:
+def _connect(process: Running, host: str, port: int, login: Login | None, deadline: float) -> Client:
     waited_for = f"a CONNACK from {host}:{port}"
     last = "nothing was tried"
     while (remaining_s := deadline - time.monotonic()) > 0:
@@ -60,20 +67,21 @@ def _connect(process: BrokerProcess, host: str, port: int, login: Login | None, 
             last = problem.message
         except RunError as problem:
             last = problem.message
-        time.sleep(_POLL_S)
+        time.sleep(_POLL_S if process.is_ours else _GENTLE_POLL_S)
     raise _late(process, waited_for, last)
 
 
-def _require_ours(process: BrokerProcess, host: str, port: int) -> None:
-    if not owns_listener(process, host, port):
+def _require_ours(process: Running, host: str, port: int) -> None:
+    if process.is_ours and not owns_listener(process, host, port):
         process.require_alive(f"its listener on {host}:{port}")
+        pids = ", ".join(map(str, process.pids()))
         raise RunError(
-            f"{host}:{port} answers, but the listener is not that of the broker that was started (pid {process.pid})",
+            f"{host}:{port} answers, but the listener is not that of the broker that was started (pid {pids})",
             hint="another program took the port; run again, or stop that program",
         )
 
 
-def _subscribes(process: BrokerProcess, client: Client, topic: str, deadline: float, *, is_last: bool) -> bool:
+def _subscribes(process: Running, client: Client, topic: str, deadline: float, *, is_last: bool) -> bool:
     try:
         client.subscribe(topic, 0, timeout_s=max(deadline - time.monotonic(), _POLL_S))
     except RunError:
@@ -84,7 +92,7 @@ def _subscribes(process: BrokerProcess, client: Client, topic: str, deadline: fl
     return True
 
 
-def _echo(process: BrokerProcess, client: Client, topic: str, deadline: float) -> int:
+def _echo(process: Running, client: Client, topic: str, deadline: float) -> int:
     """How many publications it took until one came back."""
     waited_for = f"a message on {topic}"
     publications = 0
@@ -101,8 +109,8 @@ def _echo(process: BrokerProcess, client: Client, topic: str, deadline: float) -
     raise _late(process, waited_for, f"{publications} publications brought none")
 
 
-def _late(process: BrokerProcess, waited_for: str, last: str) -> RunError:
+def _late(process: Running, waited_for: str, last: str) -> RunError:
     return RunError(
         f"waited in vain for {waited_for}: {last}; the end of the broker's log:\n{process.log_tail() or '(nothing)'}",
-        hint=f"its files are in {process.folder}, its log is {process.log}",
+        hint=process.whereabouts,
     )

@@ -12,13 +12,15 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from pathlib import Path
 
-from brokerlab.brokers.base import Found
+from brokerlab.brokers.base import Found, Node, RunsElsewhere
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.process import BrokerProcess
 from brokerlab.brokers.registry import driver
+from brokerlab.brokers.running import Reached, Running
 from brokerlab.errors import RunError
-from brokerlab.lab.access import Access, open_access
+from brokerlab.lab.access import Access
 from brokerlab.lab.calibration import calibration_section
 from brokerlab.lab.cast import besides, cast_of, cast_section, specs_of
 from brokerlab.lab.clients import clients_of, clients_section
@@ -27,6 +29,7 @@ from brokerlab.lab.counting import CounterWatch, Ours, counters_of
 from brokerlab.lab.guards import machine_reasons, meter_reasons
 from brokerlab.lab.machine import machine_facts, versions
 from brokerlab.lab.proof import prove_ready
+from brokerlab.lab.remote import below_prefix, broker_facts, open_way_in
 from brokerlab.lab.sampling import Sampler
 from brokerlab.lab.starting import Started, start_by_message
 from brokerlab.lab.surroundings import Lookout, summarize
@@ -56,6 +59,7 @@ def make_run(run: PlannedRun, study: Study, directory: RunDirectory, *, watcher:
     """Makes one run; whatever the broker does ends in a verdict."""
     if (replay := run.cell.workload.payload.replay) is not None:
         replayed(replay)  # before anything starts: it may have changed since the study was read
+    run = below_prefix(run)
     directory.path.mkdir(parents=True)
     manifest = Manifest(directory.manifest_path)
     _describe(manifest, run, study)
@@ -117,9 +121,7 @@ class _Walk:
                 self._manifest.add("search", search_section(self._trials))
 
     def _go(self, stack: ExitStack) -> Verdict:
-        access = stack.enter_context(
-            open_access(self._run.cell.workload, self._clients, host=HOST, beside=self._cast.beside)
-        )
+        access = stack.enter_context(open_way_in(self._run.cell, self._clients, host=HOST, beside=self._cast.beside))
         if driver(self._run.cell.broker.driver).abilities.has_port_per_protocol:
             access = access.speaking(self._run.cell.workload.protocol)
         self._manifest.add("access", access.facts)
@@ -277,7 +279,7 @@ class _Walk:
 
     # -- the broker -----------------------------------------------------------------------------------------------
 
-    def _start_broker(self, stack: ExitStack, access: Access) -> BrokerProcess:
+    def _start_broker(self, stack: ExitStack, access: Access) -> Running:
         choice = self._run.cell.broker
         broker = driver(choice.driver)
         found = broker.find()
@@ -290,24 +292,26 @@ class _Walk:
             {
                 "name": choice.name,
                 "driver": choice.driver,
-                "version": found.version,
                 "preset": choice.preset,
                 "options": dict(choice.options),
-                "command": list(node.argv),
-                "address": f"{node.host}:{node.port}",
                 "is_scalable": broker.abilities.is_scalable,
                 "counters": [asdict(counter) for counter in counters_of(broker)],
-            },
+            }
+            | broker_facts(broker, node, version=found.version, login=access.login),
         )
         self._watcher.phase_started("start", 0)
-        process = BrokerProcess(node, folder=folder, limits=self._run.cell.limits)
-        if self._run.cell.limits:
-            stack.callback(lambda: self._manifest.add("limits", process.cage.section()))  # when it is stopped
-        stack.enter_context(process)
-        proof = prove_ready(process, node.host, node.port, login=access.login)
+        process = Reached(node) if isinstance(broker, RunsElsewhere) else self._own(stack, node, folder)
+        prefix = self._run.cell.workload.topics.prefix
+        proof = prove_ready(process, node.host, node.port, login=access.login, prefix=prefix)
         self._proved = proof.publications
         self._manifest.add("proof", asdict(proof) | {"broker_open_files": process.open_files_limit()})
         return process
+
+    def _own(self, stack: ExitStack, node: Node, folder: Path) -> BrokerProcess:
+        process = BrokerProcess(node, folder=folder, limits=self._run.cell.limits)
+        if self._run.cell.limits:
+            stack.callback(lambda: self._manifest.add("limits", process.cage.section()))  # when it is stopped
+        return stack.enter_context(process)
 
     def _compare_counters(self, watch: CounterWatch, publications: dict[int, int] | None) -> list[str]:
         """Reasons why the broker's counts contradict ours; empty when they agree or cannot be compared."""
@@ -332,7 +336,8 @@ class _Walk:
     # -- the end --------------------------------------------------------------------------------------------------
 
     def _pids(self) -> dict[str, list[int]]:
-        return {"broker/0": self._process.pids()} | {node: [pid] for node, pid in self._crew.pids().items()}
+        broker = {"broker/0": self._process.pids()} if self._process.is_ours else {}
+        return broker | {node: [pid] for node, pid in self._crew.pids().items()}
 
     def _judge(self, stopped: dict[str, Stopped], counted: list[str]) -> Verdict:
         meter = read_meter(stopped)
@@ -355,5 +360,5 @@ class _Walk:
         guards += machine_reasons(around, limits, payload_bytes=largest_payload_bytes(self._run.cell.workload))
         searched = search_reasons(self._trials) if self._trials else []
         collapsed = collapse_reasons(stopped, self._granted.values()) + table_refusals(stopped.values())
-        collapsed += [killed] if (killed := self._process.cage.obituary()) else []
+        collapsed += [killed] if (killed := self._process.obituary()) else []
         return judge(collapsed, searched + guards + counted)

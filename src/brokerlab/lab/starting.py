@@ -39,11 +39,12 @@ def start_by_message(crew: Crew, held: Go, workload: Workload, *, host: str, por
     settings = Settings(
         workload.schedule.rate_per_s, held.measure_ns - held.start_ns, held.end_ns - held.measure_ns
     ).encode()
+    topic = workload.topics.prefix + CONTROL_TOPIC
     with Client(host, port, login=login, protocol=workload.protocol) as commander:
         crew.go(held)
-        commander.publish(CONTROL_TOPIC, settings, qos=QOS)
+        commander.publish(topic, settings, qos=QOS)
         commanded_ns = time.monotonic_ns()
-        commander.publish(CONTROL_TOPIC, START, qos=QOS)
+        commander.publish(topic, START, qos=QOS)
         start_ns = crew.began(within_s=ARRIVAL_S)
         shift_ns = start_ns - held.start_ns
         order = Go(start_ns, held.measure_ns + shift_ns, held.end_ns + shift_ns, held.number)

@@ -162,7 +162,7 @@ class WillWatch:
     def __enter__(self) -> Self:
         if self._workload.will is not None:
             self._listener = self._connect()
-            self._granted_qos = self._listener.subscribe(FILTER, _HIGHEST_QOS)
+            self._granted_qos = self._listener.subscribe(self._workload.topics.prefix + FILTER, _HIGHEST_QOS)
             self._thread.start()
         return self
 
@@ -213,7 +213,7 @@ class WillWatch:
         """What a late subscriber gets; afterwards the broker has forgotten it, so that the next run finds nothing."""
         found: list[Publish] = []
         with self._connect() as late:
-            late.subscribe(FILTER, _HIGHEST_QOS)
+            late.subscribe(self._workload.topics.prefix + FILTER, _HIGHEST_QOS)
             while (message := late.receive(timeout_s=_QUIET_S)) is not None:
                 found.append(message)
             for message in found:

@@ -27,7 +27,10 @@ _MOST_WAITING = 65_535  # packet identifiers of one client, section 2.3.1
 
 def filter_of(client: Client, kind: FilterKind, number: int) -> str:
     own = f"{TABLE_MARK}{client.number}-{number}"
-    return f"+/{own}/#" if kind is FilterKind.WILDCARD else f"{client.topic}/{own}"
+    if kind is FilterKind.LITERAL:
+        return f"{client.topic}/{own}"
+    prefix, slash, _ = client.topic.rpartition("/")  # of a remote broker's, elsewhere nothing
+    return f"{prefix}{slash}+/{own}/#"
 
 
 def share_of(table: FilterTable, number: int) -> int:

