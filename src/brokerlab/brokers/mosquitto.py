@@ -187,7 +187,7 @@ def _has_permissions(security: Security) -> bool:
 
 def _permissions(security: Security) -> Iterator[str]:
     """For every user, and for those without a name: `topic` lines would need one section for each."""
-    yield from (f"pattern read {each}" for each in (*security.readable, "$SYS/#"))
+    yield from (f"pattern read {each}" for each in dict.fromkeys((*security.readable, "$SYS/#")))
     yield from (f"pattern write {each}" for each in security.writable)
 
 

@@ -87,6 +87,7 @@ def _facts(driver: Broker, found: Found | Missing) -> DriverFacts:
         protocols=abilities.protocols,
         transports=tuple(str(transport) for transport in abilities.transports),
         has_credentials=abilities.has_credentials,
+        has_permissions=abilities.has_permissions,
         has_client_certificates=abilities.has_client_certificates,
         has_shared_subscriptions=abilities.has_shared_subscriptions,
         reason_missing=f"{found.reason} ({found.hint})" if isinstance(found, Missing) else None,

@@ -14,10 +14,14 @@ from brokerlab.brokers.base import OPEN, Security
 from brokerlab.lab.clients import Clients
 from brokerlab.load.client import Login
 from brokerlab.load.spec import Client, Entrance, WorkerSpec
+from brokerlab.load.topics import PROBE_PREFIX, PROOF_PREFIX, own_filter, own_topics
 from brokerlab.study.access import users_of
+from brokerlab.study.topics import CONTROL_TOPIC
 from brokerlab.study.values import Certificates, Workload
 
 PREFIX = "brokerlab-keys-"
+_OWN = tuple(f"{topic.split('/')[0]}/#" for topic in (PROOF_PREFIX, PROBE_PREFIX, CONTROL_TOPIC))
+_COUNTERS = "$SYS/#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ def open_access(workload: Workload, clients: Clients, *, host: str, beside: Sequ
         security = Security(transport=workload.transport, folder=private, protocol=workload.protocol)
         access = Access(security, facts=facts)
         access = _encrypted(access, workload, everyone, host)
-        yield _named(access, everyone, names)
+        yield _permitted(_named(access, everyone, names), workload, everyone)
 
 
 def everyone_of(clients: Clients) -> tuple[Client, ...]:
@@ -119,3 +123,19 @@ def _named(access: Access, everyone: Sequence[Client], names: Sequence[tuple[str
         login=replace(access.login, user=own[0], password=own[1].encode()),
         clients=clients,
     )
+
+
+def _permitted(access: Access, workload: Workload, everyone: Sequence[Client]) -> Access:
+    """With a list of topics, where one is asked for: all below the first levels that our clients use, and nothing else.
+
+    A filter that begins with a wildcard needs everything.
+    """
+    if not workload.permissions:
+        return access
+    texts = {text for each in everyone for text in (each.topic, each.hears, each.will, *each.filters)}
+    texts |= {text for each in everyone for text in own_topics(each, workload)} | {workload.topics.reply}
+    firsts = {own_filter(text).split("/")[0] for text in texts if text}
+    own = tuple(sorted({*_OWN, *("#" if first in ("+", "#") else f"{first}/#" for first in firsts)}))
+    facts = access.facts | {"permissions": list(own)}
+    security = replace(access.security, readable=(*own, _COUNTERS), writable=own)
+    return replace(access, security=security, facts=facts)

@@ -6,6 +6,7 @@ from pathlib import Path
 from brokerlab.errors import UserError
 from brokerlab.study.access import read_certificates, read_transport, users_in
 from brokerlab.study.document import Document, KeyPath
+from brokerlab.study.factor import OFF, ON, read_switch
 from brokerlab.study.factors import FACTORS
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.lookup import WORKLOAD, read_or_none, values_of
@@ -19,6 +20,7 @@ def check_access(document: Document, drivers: Mapping[str, DriverFacts], used: I
     """Adds the problems that it finds to the document's; `used` are names and drivers of the study's brokers."""
     _check_certificates(document)
     _check_credentials(document)
+    _check_users(document)
     for name, driver in used:
         if driver in drivers:
             _check_driver(document, f"broker {name} (driver {driver})", drivers[driver])
@@ -51,6 +53,19 @@ def _check_credentials(document: Document) -> None:
         for key in ("user", "password"):
             if key not in keys:
                 document.add((*_CREDENTIALS, key), "the key is missing; or give a file instead of both", of_key=True)
+
+
+def _check_users(document: Document) -> None:
+    """What is asked of clients that have a name: without one a cell would be measured under a wrong name."""
+    has_credentials = isinstance(document.get(*_CREDENTIALS), dict)
+    users = values_of(document, "users")
+    for path, written in users:
+        if read_or_none(read_switch, written) == ON and not has_credentials:
+            document.add(path, "needs scenario.workload.credentials")
+    is_sure = has_credentials and all(read_or_none(read_switch, written) == ON for _, written in users)
+    for path, written in values_of(document, "permissions"):
+        if read_or_none(read_switch, written) == ON and not is_sure:
+            document.add(path, "needs scenario.workload.credentials in every cell: a list of topics is for known users")
 
 
 def _check_file(document: Document, written: object) -> None:
@@ -88,6 +103,9 @@ def _check_driver(document: Document, broker: str, facts: DriverFacts) -> None:
             document.add(path, rule, nearest_valid=nearest(str(transport), facts.transports))
     if _CREDENTIALS in document.places and not facts.has_credentials:
         document.add(_CREDENTIALS, f"{broker} has no user names", of_key=True)
+    for path, written in values_of(document, "permissions"):
+        if read_or_none(read_switch, written) == ON and not facts.has_permissions:
+            document.add(path, f"{broker} has no list of topics for its users", nearest_valid=OFF)
     for path, written in values_of(document, "certificates"):
         if _is_asked(written) and not facts.has_client_certificates:
             document.add(

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from brokerlab.study import life, limits, mqtt5, names, pause, quantity, roles, subscriptions, topic_factors, wills
 from brokerlab.study.access import read_certificates, read_transport
-from brokerlab.study.factor import FactorKind, read_qos, read_whole
+from brokerlab.study.factor import ON, FactorKind, read_qos, read_switch, read_whole
 from brokerlab.study.problems import RuleError, check_name
 from brokerlab.study.values import AUTO, Content, Level, Qos, Workload
 
@@ -177,6 +177,21 @@ _KINDS = (
         read_certificates,
         lambda level: str(read_certificates(level)),
         lambda workload, level: replace(workload, certificates=read_certificates(level)),
+    ),
+    FactorKind(
+        "permissions",
+        ("permissions",),
+        read_switch,
+        str,
+        lambda workload, level: replace(workload, permissions=level == ON),
+    ),
+    # Without a place of its own in the workload: what is on or off are its credentials.
+    FactorKind(
+        "users",
+        ("users",),
+        read_switch,
+        str,
+        lambda workload, level: workload if level == ON else replace(workload, credentials=None),
     ),
     FactorKind("window", ("schedule", "window"), read_window, read_window, _with_window),
     FactorKind(

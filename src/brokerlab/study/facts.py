@@ -14,5 +14,6 @@ class DriverFacts:
     transports: tuple[str, ...] = ("tcp",)
     has_credentials: bool = False
     has_client_certificates: bool = False
+    has_permissions: bool = False
     has_shared_subscriptions: bool = False
     reason_missing: str | None = None  # None: the broker is installed

@@ -130,6 +130,7 @@ class WorkloadPart(Part):
     protocol: Protocol = _WORKLOAD.protocol
     transport: TransportName = _WORKLOAD.transport
     certificates: CertificatesChoice = _WORKLOAD.certificates
+    permissions: Switch = factor.OFF
     credentials: access.CredentialsPart = access.CredentialsPart()
     clients: LifePart = LifePart()
     role: Role = _WORKLOAD.role.value
@@ -154,6 +155,7 @@ class WorkloadPart(Part):
             protocol=self.protocol,
             transport=self.transport,
             certificates=self.certificates,
+            permissions=self.permissions == factor.ON,
             credentials=self.credentials.value(),
             clients=self.clients.value(),
             role=v.Roles(self.role),
@@ -182,6 +184,8 @@ class VariablesPart(Part):
     protocol: list[Protocol] = Field(default=[], min_length=1)
     transport: list[TransportName] = Field(default=[], min_length=1)
     certificates: list[CertificatesChoice] = Field(default=[], min_length=1)
+    permissions: list[Switch] = Field(default=[], min_length=1)
+    users: list[Switch] = Field(default=[], min_length=1)
     window: list[Window] = Field(default=[], min_length=1)
     speed: list[Speed] = Field(default=[], min_length=1)
     inflight: list[Inflight] = Field(default=[], min_length=1)

@@ -295,6 +295,7 @@ class Workload:
     protocol: str = "3.1.1"
     transport: Transport = Transport.TCP
     certificates: Certificates = Certificates.NONE
+    permissions: bool = False  # whether the broker has a list of the topics that its clients may use
     credentials: Credentials | None = None  # None: clients give no name
     clients: ClientLife = ClientLife()
     role: Roles = Roles.ONE_WAY

@@ -81,6 +81,7 @@ def _workload(workload: Workload) -> dict[str, Any]:
         "protocol": workload.protocol,
         "transport": str(workload.transport),
         "certificates": str(workload.certificates),
+        "permissions": workload.permissions,
         "clients": _on_one_line(written_life(workload.clients)),
         **_flat(roles.written(workload)),
         **_flat(wills.written(workload.will)),

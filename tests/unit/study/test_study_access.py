@@ -27,6 +27,7 @@ def read_secure(tmp_path, drivers, small):
         transports=tuple(str(transport) for transport in Transport),
         has_credentials=True,
         has_client_certificates=True,
+        has_permissions=True,
     )
     path = tmp_path / "study.yaml"
     path.write_text(small, encoding="utf-8")
@@ -168,3 +169,50 @@ def test_problem_of_a_password_does_not_print_it(read_secure):
         read_secure(f"{CREDENTIALS}={{user: a, password: 20061989}}")
 
     assert "20061989" not in caught.value.message
+
+
+KNOWN = 'scenario.workload.credentials={user: "u-{client}", password: x}'
+
+
+def test_users_and_permissions_are_factors(read_secure):
+    """F-18."""
+    study = read_secure(KNOWN, "scenario.variables.permissions=[false, true]")
+    assert Factor("permissions", ("off", "on")) in study.scenario.variables
+    assert FACTORS["permissions"].apply(study.scenario.workload, "on").permissions
+
+    study = read_secure(KNOWN, "scenario.variables.users=[false, true]")
+    assert FACTORS["users"].apply(study.scenario.workload, "off").credentials is None
+    assert FACTORS["users"].apply(study.scenario.workload, "on") == study.scenario.workload
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "rule"),
+    [
+        (["scenario.variables.users=[true]"], "scenario.variables.users[0]", "needs scenario.workload.credentials"),
+        (
+            ["scenario.workload.permissions=true"],
+            "scenario.workload.permissions",
+            "a list of topics is for known users",
+        ),
+        (
+            [KNOWN, "scenario.variables.users=[true, false]", "scenario.workload.permissions=true"],
+            "scenario.workload.permissions",
+            "credentials in every cell",
+        ),
+    ],
+)
+def test_permissions_without_users_are_refused(read_secure, settings, key, rule):
+    (found,) = rules(read_secure, *settings)
+
+    assert found[0] == key
+    assert rule in found[1]
+
+
+def test_permissions_need_a_broker_that_has_them(drivers, tmp_path, small):
+    path = tmp_path / "study.yaml"
+    path.write_text(small, encoding="utf-8")
+    able = dataclasses.replace(drivers["amqtt"], has_credentials=True)
+    settings = (KNOWN, "scenario.workload.permissions=true")
+
+    found = rules(lambda *_: read_study(path, settings=settings, drivers={**drivers, "amqtt": able}))
+    assert any("has no list of topics" in rule for _, rule in found)
