@@ -12,6 +12,7 @@ from brokerlab.pipeline.manifests import manifests_table, read_runs
 from brokerlab.pipeline.reduce.work import pieces_of, reduce_work
 from brokerlab.pipeline.schemas import GRAIN, MANIFESTS, PARTIALS, TABLES
 from brokerlab.pipeline.transforms.cells import METRICS, cells_table, run_values
+from brokerlab.pipeline.transforms.counters import counters_table
 from brokerlab.pipeline.transforms.delivery import delivery_table
 from brokerlab.pipeline.transforms.jitter import jitter_table
 from brokerlab.pipeline.transforms.latency import QUANTILES, histogram_table, latency_table
@@ -20,7 +21,7 @@ from brokerlab.pipeline.transforms.sessions import sessions_table
 from brokerlab.pipeline.transforms.subscribers import subscribers_table
 from brokerlab.pipeline.transforms.throughput import throughput_table
 from brokerlab.pipeline.transforms.timeline import timeline_table
-from brokerlab.pipeline.transforms.usage import counters_table, resources_table
+from brokerlab.pipeline.transforms.usage import resources_table
 from brokerlab.stats.histogram import NEGATIVE_BUCKET, bucket_bounds, bucket_counts, histogram_quantile
 from brokerlab.stats.interval import mean_interval, t_factor
 
@@ -263,30 +264,54 @@ def test_processes_of_a_node_add_up_and_unknown_bytes_stay_unknown(spark):
     assert (idle.cpu_us_per_delivery, idle.deliveries_per_core_s, idle.projected_per_s) == (0.0, None, None)
 
 
-def test_a_counter_that_disagrees_says_so(spark):
-    claim = {"name": "received", "equals": "publications", "qos": [0, 1], "note": "n"}
-    runs = runs_from(spark, {"run_id": "a/1", "counters": [claim], "other_publications": 1})
-    partials = partials_from(
-        spark,
-        ("a/1", "publisher", {"published": 10}),
-        ("a/1", "counter", {"node": "broker/0", "name": "received", "value": 10.0}),
-    )
-    (row,) = counters_table(partials, runs=runs).collect()
-
-    assert (row.broker_value, row.our_value, row.agrees, row.note) == (10.0, 11.0, False, "n")
-
-
-def test_a_counter_of_bytes_is_held_against_the_payload_without_the_proof(spark):
-    claim = {"name": "bytes", "equals": "payload_bytes", "qos": [1], "note": ""}
-    runs = runs_from(spark, {"run_id": "a/1", "counters": [claim], "other_publications": 1})
-    partials = partials_from(
+def counted(spark, count, value, *partials, **more):
+    """The row of one counter of a run that published 10 messages of 64 bytes to two subscribers, who got 17."""
+    run = {"other_publications": 3, "proof_publications": 1, "other_bytes": 8, "payload_bytes": 64}
+    claim = {"name": "n", "count": count, "has_proof": True, "has_sys": False, "why_not": None, "note": None}
+    runs = runs_from(spark, {"run_id": "a/1", "counters": [claim | more], **run})
+    told = {"node": "broker/0", "name": "n", "value": value, "told_before": 30}
+    frame = partials_from(
         spark,
         ("a/1", "publisher", {"published": 10, "published_bytes": 640}),
-        ("a/1", "counter", {"node": "broker/0", "name": "bytes", "value": 640.0}),
+        ("a/1", "expected", {"qos_granted": 1, "pairs": 20}),
+        ("a/1", "flow", flow(subscriber=0, arrivals=10, delivered=9)),
+        ("a/1", "flow", flow(subscriber=1, arrivals=8, delivered=8, stale=1)),
+        ("a/1", "unexpected", {"subscriber": 1, "qos_granted": 1, "arrivals": 1}),
+        *([] if value is None else [("a/1", "counter", told)]),
+        *partials,
     )
-    (row,) = counters_table(partials, runs=runs).collect()
+    (row,) = counters_table(frame, runs=runs).collect()
+    return row
 
-    assert (row.our_value, row.agrees) == (640.0, True)
+
+@pytest.mark.parametrize(
+    ("count", "value", "more", "expected"),
+    [
+        ("received", 13.0, {}, (13.0, 0.0, "equal")),
+        ("received", 12.0, {"has_proof": False}, (12.0, 0.0, "equal")),
+        ("received", 10.0, {}, (13.0, -3.0, "differs")),
+        ("received_bytes", 648.0, {}, (648.0, 0.0, "equal")),
+        ("sent", 21.0, {}, (21.0, 0.0, "equal")),
+        ("sent", 51.0, {"has_sys": True}, (51.0, 0.0, "equal")),
+        ("sent_bytes", 1280.0, {}, (1280.0, 0.0, "equal")),
+        ("dropped", 3.0, {}, (3.0, 0.0, "equal")),
+        ("dropped", 0.0, {}, (3.0, -3.0, "differs")),
+        ("queued", 5.0, {"why_not": "no count"}, (None, None, "not comparable")),
+    ],
+)
+def test_a_counter_is_held_against_the_ledger(spark, count, value, more, expected):
+    row = counted(spark, count, value, **more)
+
+    assert (row.our_value, row.difference, row.verdict) == expected
+    assert row.broker_value == value
+    assert row.why == more.get("why_not")
+
+
+def test_a_counter_that_was_never_told_is_in_the_table(spark):
+    row = counted(spark, "received", None)
+
+    assert (row.node, row.broker_value, row.verdict) == ("broker/0", None, "not comparable")
+    assert row.why == "the broker did not tell it"
 
 
 def test_quantiles_agree_with_stats_on_many_values(spark):

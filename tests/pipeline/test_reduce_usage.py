@@ -97,13 +97,17 @@ def test_no_samples_no_rows(study):
     assert usage_of(study, []) == {}
 
 
-def test_the_last_value_of_a_counter_counts(study):
+def test_a_counter_has_its_last_value_and_those_around_the_measure_phase(study):
+    """Which lasts from 2 to 4 s."""
     run = RunBuilder().write(study)
-    values = [("received", 2, 5.0), ("received", 4, 11.0), ("received", 3, 7.0), ("sent", 1, 1.0)]
+    values = [("received", 2, 5.0), ("received", 5, 11.0), ("received", 3, 7.0), ("sent", 1, 1.0), ("late", 6, 2.0)]
     rows = [{"node": "broker/0", "name": name, "at_ns": at * S, "value": value} for name, at, value in values]
     write_rows(run, "counters", "sys", rows)
+    told = read_counters(map(str, run.files("counters")), read_facts(run).phases)
 
-    assert read_counters(map(str, run.files("counters"))) == [
-        {"node": "broker/0", "name": "sent", "value": 1.0},
-        {"node": "broker/0", "name": "received", "value": 11.0},
+    columns = ("name", "value", "measure_first", "measure_last", "told_before")
+    assert [tuple(row[name] for name in columns) for row in told] == [
+        ("sent", 1.0, 1.0, 1.0, 0),
+        ("received", 11.0, 5.0, 7.0, 3),
+        ("late", 2.0, None, None, 4),
     ]

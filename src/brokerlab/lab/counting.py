@@ -6,7 +6,7 @@ and dropped is held against the ledger by the pipeline, which has one.
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -51,9 +51,9 @@ class Ours:
         return self.publications + (self.proved if counter.has_proof else 0)
 
 
-def why_not(counter: Counter, workload: Workload, others: Iterable[int] = ()) -> str:
+def why_not(counter: Counter, workload: Workload, ours: Ours) -> str:
     """Why a counter cannot be held against our count in such a run; empty if it can."""
-    absent = sorted({int(workload.qos), *others} - {int(qos) for qos in counter.qos})
+    absent = sorted({int(workload.qos), *ours.other_qos} - {int(qos) for qos in counter.qos})
     if counter.count in _GAUGES:
         return "we have no count of our own"
     if not counter.is_exact:
@@ -67,13 +67,14 @@ def why_not(counter: Counter, workload: Workload, others: Iterable[int] = ()) ->
     if counter.has_retained and workload.will is not None and workload.will.retain:
         return "it includes the messages with which we wipe out retained wills"
     if counter.count in _OUTGOING:
-        return _why_not_outgoing(workload)
+        return _why_not_outgoing(workload, is_proof_told=ours.proved == 1 or not counter.has_proof)
     return ""
 
 
-def _why_not_outgoing(workload: Workload) -> str:
+def _why_not_outgoing(workload: Workload, *, is_proof_told: bool) -> str:
     """The ledger is of the load: what else the broker sends is not in it."""
     beside = {
+        "the proof of readiness took several messages": not is_proof_told,
         "devices answer": workload.role is Roles.ECHO,
         "there is a probe": workload.probe is not None,
         "there are wills": workload.will is not None,
@@ -132,10 +133,11 @@ class CounterWatch:
             return []
         began_ns = time.monotonic_ns()
         self._teller.hurry()
-        comparable = [each for each in self._counters if not why_not(each, workload, ours.other_qos)]
+        comparable = [each for each in self._counters if not why_not(each, workload, ours)]
         known = {each: ours.of(each) for each in comparable if each.count in _KNOWN}
         self._settle(known, began_ns)
         self._refresh([each for each in comparable if each not in known], began_ns)
+        self._over.set()  # what is told from here on is about clients that leave
         return [
             f"{each.name} of the broker is {said:g}, but our {each.count} are {expected}"
             for each, expected in known.items()
@@ -147,9 +149,7 @@ class CounterWatch:
         return {
             "on": self._teller.on if self._teller else None,
             "failure": self._failure or None,
-            "not_comparable": {
-                each.name: why for each in self._counters if (why := why_not(each, workload, ours.other_qos))
-            },
+            "not_comparable": {each.name: why for each in self._counters if (why := why_not(each, workload, ours))},
         }
 
     def _settle(self, known: Mapping[Counter, int], began_ns: int) -> None:

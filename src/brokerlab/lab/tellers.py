@@ -121,7 +121,7 @@ def read_page(
         return read(text)
     except (OSError, http.client.HTTPException) as problem:
         raise RunError(f"{address} cannot be read: {problem}") from problem
-    except ValueError as problem:
+    except (ValueError, LookupError) as problem:
         raise RunError(f"{address} is not what its driver expects: {problem}") from problem
     finally:
         connection.close()

@@ -88,8 +88,15 @@ USAGE = schema(
     open_files_max=LONG,
 )
 
-# One row per counter of a node: its last value.
-COUNTER = schema(node=TEXT, name=TEXT, value=REAL)
+# One row per counter of a node.
+COUNTER = schema(
+    node=TEXT,
+    name=TEXT,
+    value=REAL,  # the last
+    measure_first=REAL,  # this and the next: as the measure phase began and ended; null: nothing was told before that
+    measure_last=REAL,
+    told_before=LONG,  # values of the node's counters that were told before the last of this one
+)
 
 # One row per subscriber and publisher whose messages it should get.
 EXPECTED_FLOW = schema(subscriber=INT, publisher=LONG, measured=LONG)  # measured: null in a shared subscription

@@ -24,6 +24,7 @@ from brokerlab.pipeline.tables import TABLE_NAMES, read_table
 from brokerlab.pipeline.transforms import family
 from brokerlab.pipeline.transforms.capacity import capacity_table
 from brokerlab.pipeline.transforms.cells import METRICS, cells_table, run_values
+from brokerlab.pipeline.transforms.counters import counters_table
 from brokerlab.pipeline.transforms.delivery import delivery_table
 from brokerlab.pipeline.transforms.jitter import jitter_table
 from brokerlab.pipeline.transforms.latency import histogram_table, latency_table
@@ -32,13 +33,24 @@ from brokerlab.pipeline.transforms.sessions import sessions_table
 from brokerlab.pipeline.transforms.subscribers import subscribers_table
 from brokerlab.pipeline.transforms.throughput import throughput_table
 from brokerlab.pipeline.transforms.timeline import timeline_table
-from brokerlab.pipeline.transforms.usage import counters_table, resources_table
+from brokerlab.pipeline.transforms.usage import resources_table
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.stats.interval import t_factor
 
 Say = Callable[[str], None]
 
 _WORKSHOP = ".analysis"  # below tables/; whatever is in it is ours to remove
+_COUNTS = (
+    "received",
+    "received_bytes",
+    "sent",
+    "sent_bytes",
+    "dropped",
+    "connections",
+    "subscriptions",
+    "retained",
+    "queued",
+)
 _PHASES = ("idle", "connect", "subscribe", "warmup", "measure", "drain", "teardown")
 _EVENTS = ("tcp", "connack", "suback", "disconnect")
 
@@ -144,7 +156,7 @@ def _row_order(name: str) -> list[Column | str]:
         "sessions": [place_among("event", _EVENTS), "event"],
         "capacity": ["trial"],
         "resources": ["node", place_among("phase", _PHASES), "phase"],
-        "counters": ["node", "name"],
+        "counters": ["node", place_among("count", _COUNTS), "name"],
         "cells": [place_among("metric", list(METRICS))],
     }
     return ["order", "position"] if name == "runs" else ["position", *within[name]]

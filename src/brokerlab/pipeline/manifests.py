@@ -253,10 +253,11 @@ def _row(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -> 
         "measure_end_ns": measure.end_ns if measure else None,
         "other_publications": manifest.get("proof", {}).get("publications", 0) + besides.get("publications", 0),
         "other_bytes": besides.get("payload_bytes", 0),
+        "proof_publications": manifest.get("proof", {}).get("publications", 0),
         "is_scalable": broker.get("is_scalable"),
         "system_cpu_percent": manifest.get("surroundings", {}).get("system_cpu_percent"),
         "trials": _trials(manifest, phases),
-        "counters": _counter_claims(broker, others=besides.get("qos", [])),
+        "counters": [_counter_claim(claim, manifest) for claim in broker.get("counters", [])],
     }
 
 
@@ -351,15 +352,31 @@ def _busiest_percent(meter: Json) -> float | None:
     return max(shares, default=None)
 
 
-def _counter_claims(broker: Json, *, others: Sequence[int]) -> list[Json]:
-    """What the broker counts; nothing that can be compared where it leaves out a QoS that we used beside the load's."""
-    equals = {"received": "publications", "received_bytes": "payload_bytes"}
-    return [
-        {
-            "name": claim.get("name") or claim["topic"],
-            "equals": claim.get("equals") or equals.get(claim["count"]),
-            "qos": list(claim.get("qos", [])) if set(others) <= set(claim.get("qos", [])) else [],
-            "note": claim.get("note"),
-        }
-        for claim in broker.get("counters", [])
-    ]
+def _counter_claim(claim: Json, manifest: Json) -> Json:
+    """What the broker counts, and why it cannot be compared with ours."""
+    if "topic" in claim:
+        return _old_counter_claim(claim, manifest)
+    counting = manifest.get("counting")
+    why_not = counting["not_comparable"].get(claim["name"]) if counting else "the run did not come to its end"
+    return {
+        "name": claim["name"],
+        "count": claim["count"],
+        "has_proof": claim["has_proof"],
+        "has_sys": claim["has_sys"],
+        "why_not": why_not,
+        "note": claim.get("note") or None,
+    }
+
+
+def _old_counter_claim(claim: Json, manifest: Json) -> Json:
+    """Of a run directory from when brokers were asked for what they received alone."""
+    counts = {"publications": "received", "payload_bytes": "received_bytes"}
+    used = {manifest.get("workload", {}).get("qos"), *manifest.get("besides", {}).get("qos", [])}
+    return {
+        "name": claim["topic"],
+        "count": counts.get(claim.get("equals", "")),
+        "has_proof": True,
+        "has_sys": False,
+        "why_not": None if used <= set(claim.get("qos", [])) else "it leaves out a QoS of this run",
+        "note": claim.get("note") or None,
+    }

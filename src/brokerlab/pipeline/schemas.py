@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from brokerlab.pipeline.families import BOOL, FAMILIES, INT, LONG, REAL, REAL_BY_TEXT, TEXT, TEXT_BY_TEXT, TEXTS
 from brokerlab.pipeline.families import schema as _schema
 
-PIPELINE_VERSION = 4  # raised by every change that can move numbers
+PIPELINE_VERSION = 5  # raised by every change that can move numbers
 
 
 def arrow_schema(schema: T.StructType) -> pa.Schema:
@@ -23,8 +23,10 @@ def arrow_schema(schema: T.StructType) -> pa.Schema:
 
 COUNTER_CLAIM = _schema(
     name=TEXT,
-    equals=TEXT,  # which of our counts the broker's must equal: "publications" or "payload_bytes"
-    qos=T.ArrayType(INT),  # the QoS levels that the broker includes
+    count=TEXT,  # which of the counts that all brokers have: brokers/base.py
+    has_proof=BOOL,  # includes the messages of the proof of readiness
+    has_sys=BOOL,  # of what was sent: includes what our reader of counters was told
+    why_not=TEXT,  # why it cannot be held against our count in this run; null: it can
     note=TEXT,
 )
 
@@ -82,6 +84,7 @@ MANIFESTS = _schema(
     measure_end_ns=LONG,
     other_publications=LONG,  # of ours that are no load: the proof of readiness, probes, devices' answers, commands
     other_bytes=LONG,  # of their payloads
+    proof_publications=LONG,  # of those: the proof of readiness alone
     is_scalable=BOOL,  # the broker uses several cores; null: not known
     system_cpu_percent=REAL,  # of all cores of the machine, measure phase
     trials=T.ArrayType(TRIAL),
@@ -285,10 +288,15 @@ COUNTERS = _schema(
     run_id=TEXT,
     cell=TEXT,
     node=TEXT,
-    name=TEXT,
-    broker_value=REAL,
-    our_value=REAL,
-    agrees=BOOL,  # null: the broker leaves this run's QoS out, or we have no count of that kind
+    name=TEXT,  # as the broker calls it
+    count=TEXT,  # received | received_bytes | sent | sent_bytes | dropped | connections | subscriptions | …
+    measure_first=REAL,  # what the broker said as the measure phase began and ended
+    measure_last=REAL,
+    broker_value=REAL,  # what it said last; null: it told nothing
+    our_value=REAL,  # of the ledger; null: there is none to hold against it
+    difference=REAL,  # the broker's minus ours
+    verdict=TEXT,  # equal | differs | not comparable
+    why=TEXT,  # it is not comparable
     note=TEXT,
 )
 

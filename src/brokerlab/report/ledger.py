@@ -1,4 +1,4 @@
-"""Loss and duplicates: the ledger of every run, and the broker's own counters beside ours."""
+"""Loss and duplicates: the ledger of every run."""
 
 from brokerlab.report.cells import CellResult, Group, level_value, varying_factors
 from brokerlab.report.numbers import NOT_KNOWN, count, known, plural
@@ -102,46 +102,3 @@ def _verdict_sentences(broken: int, unknown: int) -> list[str]:
 
 def _has_fault(row: Row) -> bool:
     return any(known(row[column]) for column in ("lost", "duplicated", "reordered", "unexpected"))
-
-
-def counters(results: Results) -> Table:
-    columns = (
-        text("Run"),
-        text("Node"),
-        text("Broker's counter"),
-        number("Broker's value"),
-        number("Our count"),
-        text("Agreement"),
-        text("Note"),
-    )
-    rows = tuple(_counter(row) for row in results.counters)
-    return Table(columns, (rows,) if rows else ())
-
-
-def _counter(row: Row) -> tuple[Entry, ...]:
-    agreement = {
-        True: Entry("agrees", mark="good"),
-        False: Entry("differs", mark="bad"),
-        None: Entry("not comparable", mark="quiet"),
-    }
-    return (
-        Entry(row["run_id"]),
-        Entry(row["node"]),
-        Entry(row["name"]),
-        Entry(count(row["broker_value"])),
-        Entry(count(row["our_value"])),
-        agreement[row["agrees"]],
-        Entry(row["note"] or ""),
-    )
-
-
-def counters_summary(results: Results) -> str:
-    compared = [row for row in results.counters if row["agrees"] is not None]
-    if not results.counters:
-        return "None of these brokers publishes counters that could be compared with ours."
-    agreeing = sum(row["agrees"] for row in compared)
-    brokers = sorted(
-        {row["broker"] for row in results.runs if row["run_id"] in {c["run_id"] for c in results.counters}}
-    )
-    agree = f"{agreeing} of {plural(len(compared), 'comparison')} agree with our own count"
-    return f"{', '.join(brokers) or NOT_KNOWN}: {agree}."

@@ -8,7 +8,19 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from brokerlab.record.directory import StudyDirectory
-from brokerlab.report import beside, capacity, ledger, losses, machine, nodes, overview, rhythm, validity, wills
+from brokerlab.report import (
+    beside,
+    capacity,
+    counters,
+    ledger,
+    losses,
+    machine,
+    nodes,
+    overview,
+    rhythm,
+    validity,
+    wills,
+)
 from brokerlab.report.answer import answer
 from brokerlab.report.cells import Group, groups
 from brokerlab.report.charts import Figure, figures
@@ -70,8 +82,10 @@ def _content(results: Results, compared: list[Group]) -> dict[str, object]:
         "session_failures": rhythm.session_failures(results),
         "ledger": ledger.ledger(results, compared),
         "ledger_summary": ledger.ledger_summary(results),
-        "counters": ledger.counters(results),
-        "counters_summary": ledger.counters_summary(results),
+        "counters": counters.counters(results, compared),
+        "counters_summary": counters.summary(results),
+        "counter_findings": counters.findings(results),
+        "counters_differ": counters.differing_runs(results),
         "not_counted": validity.runs_not_counted(results),
         "counted": validity.runs_counted(results),
         "guards": validity.guards_text(results),

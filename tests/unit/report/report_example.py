@@ -18,7 +18,7 @@ VERSIONS = {"mosquitto": "2.0.11", "nats": "2.12.1", "rumqttd": "0.19.0", "amqtt
 
 LEVELS = pa.map_(pa.string(), pa.string())
 _STRINGS = """run_id cell broker driver version verdict started_at arrivals kernel cpu_model brokerlab kind group
-window contract node name note metric unit""".split()  # noqa: SIM905
+window contract node name note metric unit count why""".split()  # noqa: SIM905
 _INTS = """repetition order qos payload_bytes publishers subscribers cores pipeline qos_asked qos_granted published
 acknowledged never_acknowledged expected delivered lost acknowledged_lost duplicated duplicated_flagged
 reordered unexpected n zero_count negative_count bucket low_ns high_ns invalid_runs""".split()  # noqa: SIM905
@@ -28,8 +28,18 @@ TYPES = {
     "levels": LEVELS,
     "phases": pa.map_(pa.string(), pa.float64()),
     "reasons": pa.list_(pa.string()),
-    "agrees": pa.bool_(),
 }
+_COUNT = "name count measure_first measure_last broker_value our_value difference verdict why".split()  # noqa: SIM905
+COUNTED = [
+    dict(zip(_COUNT, values, strict=True))
+    for values in (
+        ("$SYS/broker/publish/messages/received", "received", 1011.0, 6011.0, 6011.0, 6011.0, 0.0, "equal", None),
+        (
+            *("$SYS/broker/clients/connected", "connections", 7.0, 7.0, 7.0, None, None),
+            *("not comparable", "we have no count of our own"),
+        ),
+    )
+]
 COLUMNS = {
     "runs": "run_id cell repetition order broker driver version qos levels verdict reasons started_at phases "
     "payload_bytes publishers subscribers arrivals rate_per_s window schedule_lag_p99_ms generator_cpu_percent "
@@ -39,7 +49,8 @@ COLUMNS = {
     "latency": "run_id cell kind group n mean_ms sd_ms min_ms p50_ms p90_ms p95_ms p99_ms p99_9_ms p99_99_ms max_ms "
     "resolution_mean_ms resolution_max_ms zero_count negative_count",
     "histogram": "run_id cell kind group bucket low_ns high_ns n",
-    "counters": "run_id cell node name broker_value our_value agrees note",
+    "counters": "run_id cell node name count measure_first measure_last broker_value our_value difference "
+    "verdict why note",
     "cells": "cell broker qos levels metric unit n invalid_runs mean low high sd min max confidence_percent",
 }
 UNITS = {"latency": "ms", "failure_percent": "%", "per_s": "1/s", "cpu_percent": "%", "mib": "MiB", "us_per": "µs"}
@@ -143,9 +154,9 @@ def _add_run(tables: dict[str, list[dict]], example: Example, run: _Run, random:
     if example.has_latency:
         _add_latency(tables, example, run, random)
     if run.broker == "mosquitto":
-        counted = {"name": "$SYS/broker/publish/messages/received", "broker_value": 6011.0, "our_value": 6011.0}
-        who = {"run_id": run.id, "cell": run.cell, "node": "broker/0"}
-        tables["counters"].append(who | counted | {"agrees": True, "note": ""})
+        tables["counters"] += [
+            {"run_id": run.id, "cell": run.cell, "node": "broker/0", "note": "", **said} for said in COUNTED
+        ]
 
 
 def _add_ledger(tables: dict[str, list[dict]], example: Example, run: _Run) -> None:

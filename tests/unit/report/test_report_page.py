@@ -3,6 +3,8 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from report_example import Example, write_example, write_table
 
@@ -212,15 +214,42 @@ def test_report_names_a_manifest_that_cannot_be_read(tmp_path):
     assert "manifest.json: the manifest cannot be read" in text
 
 
-def test_report_shows_counters_that_differ(tmp_path):
+def counter_row(**said):
+    run = {"run_id": "broker-mosquitto.qos-0/1", "cell": "broker-mosquitto.qos-0", "node": "broker/0", "note": "why"}
+    return run | {"measure_first": 1.0, "measure_last": 4.0, "why": None} | said
+
+
+def test_report_states_counters_that_differ_and_losses_that_the_broker_admits(tmp_path):
     results = write_example(tmp_path, Example(repetitions=1, has_latency=False))
-    run = {"run_id": "broker-mosquitto.qos-0/1", "cell": "broker-mosquitto.qos-0", "node": "broker/0", "name": "$SYS/x"}
-    write_table(results, "counters", [run | {"broker_value": 5.0, "our_value": 6.0, "agrees": False, "note": "why"}])
+    differs = {"broker_value": 5.0, "our_value": 6.0, "difference": -1.0, "verdict": "differs"}
+    admitted = {"broker_value": 393.0, "our_value": 393.0, "difference": 0.0, "verdict": "equal"}
+    write_table(
+        results,
+        "counters",
+        [
+            counter_row(name="$SYS/x", count="received", **differs),
+            counter_row(name="$SYS/y", count="dropped", **admitted),
+        ],
+    )
 
     text = Page(write_report(results).read_text(encoding="utf-8")).text
 
-    assert "0 of 1 comparison agree" in text
-    assert "differs" in text
+    assert "1 of 2 comparisons agree" in text
+    assert "we published 6 messages, and the broker’s own counter says 5 received ($SYS/x)." in text
+    assert "393 messages were lost, and the broker’s own counter says 393 dropped ($SYS/y)." in text
+    assert "In 1 run a counter of the broker differs from ours" in text
+
+
+def test_report_reads_counters_of_older_tables(tmp_path):
+    results = write_example(tmp_path, Example(repetitions=1, has_latency=False))
+    old = pa.table({
+        **{"run_id": ["broker-mosquitto.qos-0/1"], "cell": ["broker-mosquitto.qos-0"], "node": ["broker/0"]},
+        **{"name": ["$SYS/x"], "broker_value": [5.0], "our_value": [5.0], "agrees": [True], "note": [""]},
+    })  # fmt: skip
+    (file,) = results.table("counters").glob("*.parquet")
+    pq.write_table(old, file)
+
+    assert "1 of 1 comparison agree" in Page(write_report(results).read_text(encoding="utf-8")).text
 
 
 def test_report_without_a_study_file_is_refused(tmp_path):

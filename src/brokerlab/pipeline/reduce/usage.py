@@ -76,9 +76,20 @@ def _largest_if_known(samples: pa.Table, column: str, place: Bools | slice) -> i
     return int(values[place].max()) if known[place].all() else None
 
 
-def read_counters(files: Iterable[str]) -> list[dict[str, Any]]:
-    """Rows of schemas.COUNTER: the last value of each counter of each node."""
+def read_counters(files: Iterable[str], phases: Sequence[Phase]) -> list[dict[str, Any]]:
+    """Rows of families.COUNTER."""
     tables = list(read_files(files, "counters", ("node", "name", "at_ns", "value")))
-    rows = pa.concat_tables(tables).sort_by("at_ns").to_pylist() if tables else []
-    last = {(row["node"], row["name"]): row["value"] for row in rows}
-    return [{"node": node, "name": name, "value": value} for (node, name), value in last.items()]
+    told = pa.concat_tables(tables).sort_by("at_ns").to_pylist() if tables else []
+    measure = next((phase for phase in phases if phase.name == "measure"), None)
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    before: dict[str, int] = {}
+    for each in told:
+        node, name, value = each["node"], each["name"], each["value"]
+        row = rows.setdefault((node, name), {"node": node, "name": name, "measure_first": None, "measure_last": None})
+        row |= {"value": value, "told_before": before.get(node, 0)}
+        before[node] = before.get(node, 0) + 1
+        if measure and each["at_ns"] <= measure.start_ns:
+            row["measure_first"] = value
+        if measure and each["at_ns"] <= measure.end_ns:
+            row["measure_last"] = value
+    return list(rows.values())

@@ -312,4 +312,4 @@ def _sessions(work: Work) -> list[pa.RecordBatch]:
 
 def _counters(work: Work) -> list[pa.RecordBatch]:
     files = map(str, work.run.directory.files("counters"))
-    return _partial_of_rows(work.run, "counter", read_counters(files))
+    return _partial_of_rows(work.run, "counter", read_counters(files, work.run.phases))

@@ -1,10 +1,10 @@
-"""What the nodes used, and what the brokers counted themselves."""
+"""What the nodes used."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import mib, share
-from brokerlab.pipeline.schemas import COUNTERS, RESOURCES
+from brokerlab.pipeline.schemas import RESOURCES
 from brokerlab.pipeline.transforms import family
 
 _BUSY_PERCENT = 80  # below it a projection to the full CPU leaves what was seen (design, section 6)
@@ -67,29 +67,3 @@ def _by_node(partials: DataFrame) -> DataFrame:
 def _sum_if_all_known(column: str) -> Column:
     is_known = F.count(column) == F.count(F.lit(1))
     return F.when(is_known, F.round(F.sum(column)).cast("bigint"))
-
-
-def counters_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
-    """One row per run, node and counter: the broker's last value beside our count of the same thing."""
-    claims = runs.select("run_id", F.inline("counters").alias("name", "equals", "qos_counted", "note"))
-    about = runs.select("run_id", "cell", "qos", "other_publications", "other_bytes")
-    published = (
-        family(partials, "publisher")
-        .groupBy("run_id")
-        .agg(F.sum("published").alias("published"), F.sum("published_bytes").alias("published_bytes"))
-    )
-    publications = F.coalesce("published", F.lit(0)) + F.coalesce("other_publications", F.lit(0))
-    ours = F.when(F.col("equals") == "publications", publications).when(
-        F.col("equals") == "payload_bytes",
-        F.coalesce("published_bytes", F.lit(0)) + F.coalesce("other_bytes", F.lit(0)),
-    )
-    is_comparable = F.array_contains("qos_counted", F.col("qos"))
-    return (
-        family(partials, "counter")
-        .join(about, on="run_id", how="inner")
-        .join(claims, on=["run_id", "name"], how="left")
-        .join(published, on="run_id", how="left")
-        .withColumns({"broker_value": F.col("value"), "our_value": F.when(is_comparable, ours.cast("double"))})
-        .withColumn("agrees", F.col("broker_value") == F.col("our_value"))
-        .to(COUNTERS)
-    )
