@@ -18,14 +18,18 @@ and `durable` is stock with its disk policy written out.
 which is not in the registry for 6.3.1, so there is none here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from brokerlab.brokers import java
-from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Found, Missing, Node, Security
+from brokerlab.brokers.cache import how_to_install
 from brokerlab.brokers.choice import check_choice
+from brokerlab.brokers.port import free_port
 from brokerlab.brokers.source import Debian, Maven, Source
+from brokerlab.brokers.telling import prometheus
 from brokerlab.errors import UserError
 from brokerlab.study.values import BrokerChoice, Transport
 
@@ -76,31 +80,30 @@ activemq {{
 """
 
 
+_ABILITIES = Abilities(
+    protocols=("3.1", "3.1.1"),
+    presets=("stock", "lossless", "durable", "tuned"),
+    options=("heap_mib",),
+    transports=(Transport.TCP, Transport.TLS),
+    has_credentials=True,
+    has_client_certificates=True,
+    has_permissions=True,
+    is_scalable=True,
+    licence="Apache-2.0",
+)
+
+
 class ActiveMq:
-    abilities = Abilities(
-        protocols=("3.1", "3.1.1"),
-        presets=("stock", "lossless", "durable", "tuned"),
-        options=("heap_mib",),
-        transports=(Transport.TCP, Transport.TLS),
-        has_credentials=True,
-        has_client_certificates=True,
-        has_permissions=True,
-        is_scalable=True,
-        licence="Apache-2.0",
-    )
+    """Version 6, started by a launcher of ours, which also has a page with its counters."""
+
+    abilities = _ABILITIES
 
     def __init__(self, version: str = _FIRST) -> None:
         self._version = version
-        self._is_debian = version == _DEBIAN
-
-    @property
-    def name(self) -> str:
-        return "activemq" if self._version == _FIRST else f"activemq@{self._version}"
+        self.name = "activemq" if version == _FIRST else f"activemq@{version}"
 
     @property
     def source(self) -> Source:
-        if self._is_debian:
-            return Debian(("activemq", "libmqtt-client-java"))
         modules = ("broker", "mqtt", "kahadb-store", "jaas", "spring")
         return Maven(
             (
@@ -112,49 +115,88 @@ class ActiveMq:
         )
 
     def find(self) -> Found | Missing:
-        if not self._is_debian:
-            return java.find_broker(self.name, "classes/ActiveMq.class", version=self._version)
-        if java.find_java() is None:
-            return Missing(f"there is no Java {java.OLDEST_JAVA} or newer", hint=java.JAVA_HINT)
-        broker = _HOME / "lib" / "activemq-broker.jar"
-        for needed in (broker, *(_JARS / jar for jar in _MQTT_JARS)):
-            if not needed.exists():
-                return Missing(f"{needed} is not there", hint="apt-get install activemq libmqtt-client-java")
-        return Found(str(_HOME), _debian_version())
+        return java.find_broker(self.name, "classes/ActiveMq.class", version=self._version)
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
         check_choice(choice, self.abilities, security)
         program, place = java.require(choice, self.find())
+        here, page = folder.absolute(), f"{host}:{free_port(host)}"
+        node = _node(choice, here, host, port, security)
+        return replace(
+            node,
+            argv=(str(program), *node.argv, *_argv(place, here, page)),
+            files={**node.files, "log4j2.properties": _LOG},
+            page=f"http://{page}/metrics",
+        )
+
+    def counters(self) -> tuple[Counter, ...]:
+        """Summed over all topics but its own."""
+        return (
+            Counter("enqueues", Count.RECEIVED, is_exact=True),
+            Counter("dispatched", Count.SENT, is_exact=True),
+            Counter("connections", Count.CONNECTIONS),
+            Counter("consumers", Count.SUBSCRIPTIONS),
+            Counter("inflight", Count.QUEUED, note="sent to a subscriber and not yet acknowledged"),
+        )
+
+    def read_page(self, text: str) -> Mapping[str, float]:
+        return prometheus(text)
+
+
+class ActiveMqOfDebian:
+    """Version 5.17, started by the program that it comes with; it tells no counters but by JMX."""
+
+    name = f"activemq@{_DEBIAN}"
+    source = Debian(("activemq", "libmqtt-client-java"))
+    abilities = _ABILITIES
+
+    def find(self) -> Found | Missing:
+        if java.find_java() is None:
+            return Missing(f"there is no Java {java.OLDEST_JAVA} or newer", hint=java.JAVA_HINT)
+        for needed in (_HOME / "lib" / "activemq-broker.jar", *(_JARS / jar for jar in _MQTT_JARS)):
+            if not needed.exists():
+                return Missing(f"{needed} is not there", hint=how_to_install(self.name))
+        return Found(str(_HOME), _debian_version())
+
+    def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        check_choice(choice, self.abilities, security)
+        program, _ = java.require(choice, self.find())
         here = folder.absolute()
-        config = "\n".join(_config(choice, here, host, port, security)) + "\n"
-        files = {"activemq.xml": config}
-        files |= {"log4j.properties": _LOG_BEFORE_6} if self._is_debian else {"log4j2.properties": _LOG}
-        secrets = java.stores(security)
-        if security.users:
-            private = java.private(security)
-            files["login.config"] = _LOGIN.format(folder=private, users=_USERS, groups=_GROUPS)
-            secrets[private / _USERS] = java.properties(security.users)
-            secrets[private / _GROUPS] = java.properties({_GROUP: ",".join(security.users)})
-        most_mib = _HEAP_MIB.get(choice.preset, _STOCK_HEAP_MIB)
-        return Node(
-            argv=(
-                str(program),
-                *java.options(choice, folder=here, first_mib=64, most_mib=most_mib),
-                f"-Djava.security.auth.login.config={here}/login.config",
-                *(_debian_argv(here) if self._is_debian else _argv(place, here)),
-            ),
-            host=host,
-            port=port,
-            files=files,
-            secrets=secrets,
-            scratch=(_DATA,),
-            ready_s=java.READY_S,
-            stop_s=java.STOP_S,
+        node = _node(choice, here, host, port, security)
+        return replace(
+            node,
+            argv=(str(program), *node.argv, *_debian_argv(here)),
+            files={**node.files, "log4j.properties": _LOG_BEFORE_6},
         )
 
 
-def _argv(place: Path, here: Path) -> tuple[str, ...]:
+def _node(choice: BrokerChoice, here: Path, host: str, port: int, security: Security) -> Node:
+    """What is alike in all versions; of the arguments the first ones."""
+    files = {"activemq.xml": "\n".join(_config(choice, here, host, port, security)) + "\n"}
+    secrets = java.stores(security)
+    if security.users:
+        private = java.private(security)
+        files["login.config"] = _LOGIN.format(folder=private, users=_USERS, groups=_GROUPS)
+        secrets[private / _USERS] = java.properties(security.users)
+        secrets[private / _GROUPS] = java.properties({_GROUP: ",".join(security.users)})
+    return Node(
+        argv=(
+            *java.options(choice, folder=here, first_mib=64, most_mib=_HEAP_MIB.get(choice.preset, _STOCK_HEAP_MIB)),
+            f"-Djava.security.auth.login.config={here}/login.config",
+        ),
+        host=host,
+        port=port,
+        files=files,
+        secrets=secrets,
+        scratch=(_DATA,),
+        ready_s=java.READY_S,
+        stop_s=java.STOP_S,
+    )
+
+
+def _argv(place: Path, here: Path, page: str) -> tuple[str, ...]:
     return (
+        f"-Dbrokerlab.page={page}",
         f"-Dlog4j2.configurationFile=file:{here}/log4j2.properties",
         "-Dlog4j2.disableJmx=true",
         *("-cp", f"{place / 'classes'}:{place / 'lib'}/*"),

@@ -16,19 +16,22 @@ to disk. While it does so it does not keep the order of messages at QoS 1.
     tuned       no journal, and 4 GiB of heap
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from brokerlab.brokers import java
-from brokerlab.brokers.base import OPEN, Abilities, Departure, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Departure, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
+from brokerlab.brokers.port import free_port
 from brokerlab.brokers.source import Archive
+from brokerlab.brokers.telling import prometheus
 from brokerlab.errors import UserError
 from brokerlab.study.topics import topic_matches
 from brokerlab.study.values import BrokerChoice, Transport
 
 _VERSION = "2.56.0"
+_ARTIFACT = f"org.apache.artemis:apache-artemis:{_VERSION}:tar.gz:bin"
 _INSTANCE = "instance"
 _BOOT = "dist/lib/artemis-boot.jar"
 _USERS = "artemis-users.properties"
@@ -78,7 +81,9 @@ activemq {{
 
 class Artemis:
     name = "artemis"
-    source = Archive(f"org.apache.artemis:apache-artemis:{_VERSION}:tar.gz:bin")
+    source = Archive(
+        f"org.apache.artemis:apache-artemis:{_VERSION}:tar.gz:bin", launcher=java.LAUNCHERS / "Artemis.java"
+    )
     abilities = Abilities(
         protocols=("3.1", "3.1.1", "5.0"),
         presets=("stock", "lossless", "durable", "tuned"),
@@ -94,7 +99,7 @@ class Artemis:
     )
 
     def find(self) -> Found | Missing:
-        return java.find_broker(self.name, _BOOT, version=_VERSION)
+        return java.find_broker(self.name, _BOOT, "classes/Artemis.class", version=_VERSION)
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
         check_choice(choice, self.abilities, security)
@@ -112,6 +117,7 @@ class Artemis:
             files["login.config"] = _LOGIN.format(folder=private, users=_USERS, roles=_ROLES)
             secrets[private / _USERS] = java.properties(security.users)
             secrets[private / _ROLES] = java.properties({_ROLE: ",".join(security.users)})
+        page = f"{host}:{free_port(host)}"
         most_mib = _HEAP_MIB.get(choice.preset, _STOCK_HEAP_MIB)
         return Node(
             argv=(
@@ -125,16 +131,31 @@ class Artemis:
                 f"-Dartemis.instance={here / _INSTANCE}",
                 f"-Dartemis.instance.etc={here}",
                 f"-Ddata.dir={here / _INSTANCE}/data",
-                *("-cp", str(place / _BOOT), "org.apache.activemq.artemis.boot.Artemis", "run"),
+                f"-Dbrokerlab.page={page}",
+                *("-cp", f"{place / 'classes'}:{place / _BOOT}", "Artemis", "run"),
             ),
             host=host,
             port=port,
             files=files,
             secrets=secrets,
             scratch=(_INSTANCE,),
+            page=f"http://{page}/metrics",
             ready_s=java.READY_S,
             stop_s=java.STOP_S,
         )
+
+    def counters(self) -> tuple[Counter, ...]:
+        """What its management says, summed over the addresses and the queues that there are now."""
+        return (
+            Counter("RoutedMessageCount", Count.RECEIVED, note="without what nobody had subscribed to"),
+            Counter("MessagesAcknowledged", Count.SENT, note="of the subscriptions that there are now"),
+            Counter("ConnectionCount", Count.CONNECTIONS),
+            Counter("TotalConsumerCount", Count.SUBSCRIPTIONS),
+            Counter("MessageCount", Count.QUEUED),
+        )
+
+    def read_page(self, text: str) -> Mapping[str, float]:
+        return prometheus(text)
 
 
 def _broker(choice: BrokerChoice, host: str, port: int, security: Security) -> Iterator[str]:

@@ -16,14 +16,16 @@ There is no `durable`: stock writes to disk already, and no setting makes it wai
 Passwords and permissions HiveMQ leaves to extensions; the launcher brings one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from brokerlab.brokers import java
-from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
+from brokerlab.brokers.port import free_port
 from brokerlab.brokers.source import Maven
+from brokerlab.brokers.telling import prometheus
 from brokerlab.study.values import BrokerChoice, Transport
 
 _VERSION = "2025.5"
@@ -67,7 +69,8 @@ class HiveMq:
         here = folder.absolute()
         files = {"config.xml": "\n".join(_config(choice.preset, host, port, security)) + "\n"}
         secrets = java.stores(security)
-        properties = {}
+        page = f"{host}:{free_port(host)}"
+        properties = {"page": page}
         if security.users:
             passwords = java.private(security) / "hivemq.users"
             secrets[passwords] = java.words(*security.users.items())
@@ -94,9 +97,24 @@ class HiveMq:
             files=files,
             secrets=secrets,
             scratch=(_DATA,),
+            page=f"http://{page}/metrics",
             ready_s=java.READY_S,
             stop_s=java.STOP_S,
         )
+
+    def counters(self) -> tuple[Counter, ...]:
+        """Of its own metrics."""
+        return (
+            Counter("com_hivemq_messages_incoming_publish_count", Count.RECEIVED, is_exact=True),
+            Counter("com_hivemq_messages_outgoing_publish_count", Count.SENT, is_exact=True),
+            Counter("com_hivemq_messages_dropped_count", Count.DROPPED, is_exact=True),
+            Counter("com_hivemq_networking_connections_current", Count.CONNECTIONS),
+            Counter("com_hivemq_subscriptions_overall_current", Count.SUBSCRIPTIONS),
+            Counter("com_hivemq_messages_retained_current", Count.RETAINED),
+        )
+
+    def read_page(self, text: str) -> Mapping[str, float]:
+        return prometheus(text)
 
 
 def _rules(security: Security) -> list[tuple[str, str]]:

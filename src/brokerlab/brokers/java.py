@@ -23,7 +23,7 @@ JAVA_HINT = f"on Debian: apt-get install {_PACKAGE}; elsewhere install Java {OLD
 LAUNCHERS = Path(__file__).with_name("launchers")
 
 # A Java broker takes seconds of CPU time to start and to stop; on a busy machine they last many times longer.
-READY_S = 90.0
+READY_S = 120.0
 STOP_S = 20.0
 
 # No secret: the stores lie in the private folder of the run, next to the key in plain PEM.

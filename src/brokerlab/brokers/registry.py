@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from brokerlab.brokers.activemq import ActiveMq
+from brokerlab.brokers.activemq import ActiveMq, ActiveMqOfDebian
 from brokerlab.brokers.aedes import Aedes
 from brokerlab.brokers.amqtt import Amqtt
 from brokerlab.brokers.apollo import Apollo
@@ -31,7 +31,7 @@ from brokerlab.errors import UserError
 
 _ALL: tuple[Broker, ...] = (
     ActiveMq(),
-    ActiveMq("5.17"),
+    ActiveMqOfDebian(),
     ActiveMq("6.1.7"),
     Aedes(),
     Amqtt(),

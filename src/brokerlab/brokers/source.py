@@ -6,7 +6,7 @@ the user's cache, one for each broker and version (cache.py), in this layout:
     PyPI         venv/bin/…             a virtual environment
     Npm          node_modules/…         with package.json and package-lock.json beside it
     Maven        lib/*.jar              and classes/ of the launcher, where there is one
-    Archive      dist/…                 what a tarball from Maven Central holds, without its first folder
+    Archive      dist/…                 what a tarball from Maven Central holds, without its first folder; classes/ too
     GoModule     bin/PROGRAM
     Crate        bin/PROGRAM
     DebianSuite  root/…                 the root file system of a newer Debian
@@ -73,9 +73,10 @@ class Maven:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A tarball from Maven Central; needs Maven."""
+    """A tarball from Maven Central; needs Maven and a Java compiler where there is a launcher."""
 
     artifact: str  # group:artifact:version:packaging:classifier
+    launcher: Path | None = None  # a Java source file of ours
 
 
 @dataclass(frozen=True, slots=True)

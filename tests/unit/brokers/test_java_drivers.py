@@ -35,10 +35,10 @@ def installed(tmp_path, monkeypatch):
     """A cache in which every Java broker has the files that its driver looks for, and a Java."""
     monkeypatch.setenv("BROKERLAB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("JAVA_HOME", str(a_java(tmp_path / "java", "17.0.1")))
-    jars = ("moquette-broker-0.17.jar", "apollo-broker-1.7.1.jar")
-    files = ("classes/HiveMq.class", "classes/ActiveMq.class", "classes/Mica.class", "dist/lib/artemis-boot.jar")
+    jars = ("artemis-boot.jar", "moquette-broker-0.17.jar", "apollo-broker-1.7.1.jar")
+    files = ("classes/HiveMq.class", "classes/ActiveMq.class", "classes/Mica.class", "classes/Artemis.class")
     for name in INSTALLABLE:
-        for file in (*files, *(f"lib/{jar}" for jar in jars), RECEIPT):
+        for file in (*files, *(f"{at}/{jar}" for jar in jars for at in ("lib", "dist/lib")), RECEIPT):
             path = place_of(name) / file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("{}")
@@ -65,6 +65,8 @@ def secured(tmp_path):
 
 def described(name, folder, security, **choice):
     driver = DRIVERS[name]
+    if security.transport not in driver.abilities.transports:
+        security = replace(security, transport=Transport.TCP)
     if not driver.abilities.has_client_certificates:
         security = replace(security, authority=None)
     if not driver.abilities.has_permissions:

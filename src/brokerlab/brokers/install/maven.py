@@ -34,7 +34,7 @@ def install_maven(source: Maven, shop: Workshop) -> Made:
         + (f" and {others} more" if (others := len(source.artifacts) - 1) else ""),
     )
     if source.launcher:
-        shop.run(["javac", "-cp", "lib/*", "-d", "classes", source.launcher], doing=f"compiling {source.launcher.name}")
+        _compile(source.launcher, "lib", shop)
     return Made(source.artifacts[0].split(":")[2], tuple(sorted(shop.folder.glob("lib/*.jar"))))
 
 
@@ -49,7 +49,15 @@ def install_archive(source: Archive, shop: Workshop) -> Made:
     _unpack(tarball, shop.folder / "dist")
     tarball.unlink()
     fetched.rmdir()
+    if source.launcher:
+        _compile(source.launcher, "dist/lib", shop)
     return Made(source.artifact.split(":")[2], tuple(sorted(shop.folder.glob("dist/**/*.jar"))))
+
+
+def _compile(launcher: Path, jars: str, shop: Workshop) -> None:
+    """With what it uses of the other sources beside it."""
+    places = ("-cp", f"{jars}/*", "-sourcepath", launcher.parent, "-d", "classes")
+    shop.run(["javac", "-proc:none", *places, launcher], doing=f"compiling {launcher.name}")
 
 
 def _unpack(tarball: Path, folder: Path) -> None:

@@ -38,10 +38,8 @@ def tools_of(source: Source) -> tuple[str, ...]:
             return ("apt-get", "debootstrap", "unshare")
         case Npm():
             return ("node", "npm")
-        case Maven(launcher=launcher):
+        case Maven(launcher=launcher) | Archive(launcher=launcher):
             return ("mvn", "javac") if launcher else ("mvn",)
-        case Archive():
-            return ("mvn",)
         case GoModule():
             return ("go",)
         case Crate(tools=tools):

@@ -1,5 +1,9 @@
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.activemq.advisory.AdvisorySupport;
 import org.apache.activemq.broker.BrokerFactory;
 import org.apache.activemq.broker.BrokerService;
+import org.apache.activemq.broker.region.RegionBroker;
 
 /** ActiveMQ Classic in the foreground: ActiveMq CONFIGURATION_FILE. */
 public final class ActiveMq {
@@ -9,10 +13,34 @@ public final class ActiveMq {
             BrokerService broker = BrokerFactory.createBroker("xbean:file:" + arguments[0]);
             broker.setUseShutdownHook(true);
             broker.start();
+            RegionBroker regions = (RegionBroker) broker.getRegionBroker();
+            CounterPage.serve(() -> counters(broker, regions));
             broker.waitUntilStopped();
         } catch (Throwable problem) {
             problem.printStackTrace();
             System.exit(1);
         }
+    }
+
+    /** The sums over all topics but those on which ActiveMQ tells of itself. */
+    private static Map<String, Number> counters(BrokerService broker, RegionBroker regions) {
+        Map<String, Number> sums = new HashMap<>();
+        regions.getTopicRegion().getDestinationMap().forEach((name, destination) -> {
+            if (!AdvisorySupport.isAdvisoryTopic(name)) {
+                var statistics = destination.getDestinationStatistics();
+                add(sums, "enqueues", statistics.getEnqueues().getCount());
+                add(sums, "dequeues", statistics.getDequeues().getCount());
+                add(sums, "dispatched", statistics.getDispatched().getCount());
+                add(sums, "expired", statistics.getExpired().getCount());
+                add(sums, "inflight", statistics.getInflight().getCount());
+                add(sums, "consumers", statistics.getConsumers().getCount());
+            }
+        });
+        broker.getTransportConnectors().forEach(each -> add(sums, "connections", each.getConnections().size()));
+        return sums;
+    }
+
+    private static void add(Map<String, Number> sums, String name, long number) {
+        sums.merge(name, number, (one, other) -> one.longValue() + other.longValue());
     }
 }

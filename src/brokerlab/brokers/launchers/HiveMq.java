@@ -1,3 +1,4 @@
+import com.codahale.metrics.MetricRegistry;
 import com.hivemq.configuration.service.InternalConfigurations;
 import com.hivemq.embedded.EmbeddedExtension;
 import com.hivemq.embedded.EmbeddedHiveMQ;
@@ -66,7 +67,19 @@ public final class HiveMq {
             System.exit(1);
         }
         Runtime.getRuntime().addShutdownHook(new Thread(() -> broker.stop().join()));
+        CounterPage.serve(() -> counters(broker.getMetricRegistry()));
         new CountDownLatch(1).await();
+    }
+
+    private static Map<String, Number> counters(MetricRegistry registry) {
+        Map<String, Number> counters = new HashMap<>();
+        registry.getCounters().forEach((name, counter) -> counters.put(name, counter.getCount()));
+        registry.getGauges().forEach((name, gauge) -> {
+            if (gauge.getValue() instanceof Number number) {
+                counters.put(name, number);
+            }
+        });
+        return counters;
     }
 
     private static List<String[]> rows(String property) throws Exception {
