@@ -1,5 +1,6 @@
 """Brokers that brokers/install builds from a Go module or a crate: one program, whose version is that of its source."""
 
+import json
 from pathlib import Path
 
 from brokerlab.brokers.base import Found, Missing, Security
@@ -32,3 +33,8 @@ def secret(security: Security, name: str) -> Path:
     if security.folder is None:
         raise ValueError("a private folder is needed for passwords")
     return security.folder / name
+
+
+def toml_string(text: object) -> str:
+    """A basic string of TOML, which takes JSON's escapes."""
+    return json.dumps(str(text), ensure_ascii=False)

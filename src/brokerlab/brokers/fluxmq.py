@@ -9,12 +9,13 @@ Stock is its defaults, but for what a run needs:
 
     lossless   a queue of 1,000,000 messages for an absent client instead of 1,000. A client that is there but slow
                makes its publishers wait, and nothing is dropped.
-    durable    what its stores write is synchronised to the disk at once. Even so it keeps what waits for an absent
-               client in memory until it is stopped: a kill loses it.
+    durable    what its stores write is synchronised to the disk at once. Retained messages survive a kill; sessions
+               and what waits for them do not, because FluxMQ writes those when it is stopped.
     tuned      what its documentation recommends for many subscribers of a topic: QoS 2 is acknowledged before the
                message is handed on
 
 MQTT 5 has a port of its own; inside TLS one port speaks all versions. FluxMQ has users only in a service beside it.
+A delivery that was not acknowledged it does not send again when the client comes back.
 """
 
 import json

@@ -10,13 +10,13 @@ it does the same otherwise. Stock is Mochi's defaults, but for what a run needs:
 
     lossless  65,535 messages in flight and in the queue of each client instead of 8,192, and as many from a publisher
               instead of 1,024: the most that packet identifiers allow. Above that Mochi still drops.
-    durable   a Pebble store that is synchronised with every write. Retained messages survive a kill; the messages
-              that wait for an absent client do not, in any of Mochi's stores.
+    durable   a Pebble store that is synchronised with every write. Sessions and retained messages survive a kill; of
+              ten messages that waited for an absent client nine came afterwards.
 
 There is no tuned, because its documentation recommends nothing.
 
 What waited for an absent client Mochi sends out of order when the client comes back. A permission for a/b is also one
-for a/b/c.
+for a/b/c. It refuses a subscription whose packet identifier is that of a delivery in flight, with 0x91 also at 3.1.1.
 """
 
 import json

@@ -15,13 +15,12 @@ it closes the connection of a client whose password is wrong, without the CONNAC
 """
 
 import importlib.metadata
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from brokerlab.brokers.base import OPEN, Abilities, Departure, Found, Missing, Node, Security
-from brokerlab.brokers.built import find_built, program_of, secret
+from brokerlab.brokers.built import find_built, program_of, secret, toml_string
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.source import Crate, Shipped
 from brokerlab.errors import UserError
@@ -121,14 +120,9 @@ def _parts(preset: str, host: str, port: int, security: Security) -> Iterator[st
     yield _LISTENER.format(kind=kind, host=host, port=port)
     if security.transport.is_encrypted:
         yield f"\n[{kind}.1.tls]\n"
-        yield f"certpath = {_quoted(security.certificate)}\nkeypath = {_quoted(security.key)}\n"
+        yield f"certpath = {toml_string(security.certificate)}\nkeypath = {toml_string(security.key)}\n"
 
 
 def _auth(kind: str, users: Mapping[str, str]) -> str:
-    lines = (f"{_quoted(name)} = {_quoted(password)}\n" for name, password in users.items())
+    lines = (f"{toml_string(name)} = {toml_string(password)}\n" for name, password in users.items())
     return f"\n[{kind}.1.connections.auth]\n" + "".join(lines)
-
-
-def _quoted(text: object) -> str:
-    """A basic string of TOML, which takes JSON's escapes."""
-    return json.dumps(str(text), ensure_ascii=False)
