@@ -13,12 +13,14 @@ from brokerlab.brokers.port import free_port
 from brokerlab.brokers.process import BrokerProcess
 from brokerlab.brokers.registry import DRIVERS, driver
 from brokerlab.brokers.source import Debian, Elsewhere, Shipped
-from brokerlab.lab.proof import Proof, prove_ready
-from brokerlab.load.client import Client, Login
+from brokerlab.lab.proof import Proof, named, prove_ready
+from brokerlab.load.client import Client as PlainClient
+from brokerlab.load.client import Login
 from brokerlab.study.values import BrokerChoice
 
 HOST = "127.0.0.1"
 CHOICE = "BROKERLAB_CONTRACT"  # "quick", "all", or names with commas between them
+LOGINS = {}  # port -> as whom everybody comes in, where the broker asks for that
 MOSQUITTO = Debian(("mosquitto",))
 
 
@@ -51,9 +53,19 @@ def is_quick(source) -> bool:
     return isinstance(source, Shipped) or source == MOSQUITTO
 
 
+class Client(PlainClient):
+    """With the name that the broker at that port asks everybody for, where it does."""
+
+    def __init__(self, host, port, *, login=None, **more):
+        super().__init__(host, port, login=login or LOGINS.get(port), **more)
+
+
 def describe(driver, folder, *, preset="stock", security=OPEN) -> Node:
     choice = BrokerChoice(driver.name, driver.name, preset=preset)
-    return driver.node(choice, folder=folder, host=HOST, port=free_port(HOST), security=security)
+    node = driver.node(choice, folder=folder, host=HOST, port=free_port(HOST), security=security)
+    if node.login:
+        LOGINS[node.port] = named(Login(), node)
+    return node
 
 
 @contextlib.contextmanager
@@ -69,7 +81,7 @@ def running(driver, folder, *, preset="stock", protocol="3.1.1"):
         yield Running(driver, process, proof, node.host, node.port)
 
 
-subscribe_at_once = Client.subscribe
+subscribe_at_once = PlainClient.subscribe
 
 
 def subscribe_unhurried(client, topic_filter, qos, **options) -> int:

@@ -12,6 +12,7 @@ import time
 import pytest
 from broker_rig import (
     HOST,
+    Client,
     describe,
     is_running,
     listeners,
@@ -29,7 +30,6 @@ from brokerlab.brokers.source import Elsewhere
 from brokerlab.errors import RunError, UserError
 from brokerlab.lab.proof import prove_ready
 from brokerlab.lab.tellers import teller_of
-from brokerlab.load.client import Client
 from brokerlab.study.values import Qos
 
 pytestmark = pytest.mark.brokers

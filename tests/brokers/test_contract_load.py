@@ -4,8 +4,9 @@ import time
 
 import pyarrow.dataset as ds
 import pytest
-from broker_rig import HOST, expected_qos, new_topic
+from broker_rig import HOST, LOGINS, expected_qos, new_topic
 
+from brokerlab.load.client import Login
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Client, Go, WorkerSpec
 from brokerlab.record.directory import RunDirectory
@@ -18,7 +19,12 @@ PATIENCE_NS = 30 * 10**9
 
 def specs(port, folder, workload):
     topic = new_topic()
-    members = {"publishers/0": Client(0, f"p{topic[-8:]}", topic), "subscribers/0": Client(0, f"s{topic[-8:]}", topic)}
+    login = LOGINS.get(port, Login())
+    own = {"user": login.user, "password": login.password}
+    members = {
+        "publishers/0": Client(0, f"p{topic[-8:]}", topic, **own),
+        "subscribers/0": Client(0, f"s{topic[-8:]}", topic, **own),
+    }
     return [
         WorkerSpec(
             node=node, index=index, host=HOST, port=port, clients=(client,), workload=workload,

@@ -7,11 +7,11 @@ import contextlib
 import socket
 
 import pytest
-from broker_rig import HOST, expected_qos, new_topic, received_until_quiet
+from broker_rig import HOST, LOGINS, Client, expected_qos, new_topic, received_until_quiet
 
 from brokerlab.brokers.base import Departure
 from brokerlab.errors import RunError
-from brokerlab.load.client import Client
+from brokerlab.load.client import Login
 from brokerlab.load.packets import LEVELS, ConnAck, Connect, SubAck, Subscribe
 from brokerlab.load.parser import Parser
 from brokerlab.study.values import Qos
@@ -176,7 +176,9 @@ def is_granted(member, topic_filter):
 
 def test_subscription_before_the_connack_is_granted_unless_the_driver_says_otherwise(broker):
     """A client may send more before it has the CONNACK (MQTT 3.1.1 section 3.1.4)."""
-    at_once = Connect(f"quick-{new_topic()[-8:]}", 60).encode() + Subscribe(1, ((new_topic(), 1),)).encode()
+    login = LOGINS.get(broker.port, Login())
+    connect = Connect(f"quick-{new_topic()[-8:]}", 60, username=login.user, password=login.password)
+    at_once = connect.encode() + Subscribe(1, ((new_topic(), 1),)).encode()
     parser, answers = Parser(), []
     with socket.create_connection((HOST, broker.port), timeout=5) as connection:
         connection.sendall(at_once)

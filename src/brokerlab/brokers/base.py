@@ -104,6 +104,8 @@ class Node:
     ready_s: float = 20.0  # how long it may take until it delivers
     stop_s: float = 5.0  # how long it may take to end after SIGTERM
     is_open_before_users: bool = False  # opens its port before it knows who may come in: one refusal says nothing yet
+    # Name and password that all clients say where there are no users: it asks for them, and takes any.
+    login: tuple[str, str] | None = None
     page: str | None = None  # the address (http) where it tells its own counters (CountsOnPage)
     page_headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # for it, such as telling.basic(…)
 

@@ -11,6 +11,7 @@ from brokerlab.brokers.artemis import Artemis
 from brokerlab.brokers.base import Broker
 from brokerlab.brokers.choice import proposal
 from brokerlab.brokers.comqtt import Comqtt
+from brokerlab.brokers.ejabberd import Ejabberd
 from brokerlab.brokers.elsewhere import known_brokers
 from brokerlab.brokers.fluxmq import FluxMQ
 from brokerlab.brokers.gmqtt import Gmqtt
@@ -38,6 +39,7 @@ _ALL: tuple[Broker, ...] = (
     Apollo(),
     Artemis(),
     Comqtt(),
+    Ejabberd(),
     FluxMQ(),
     Gmqtt(),
     Hbmqtt(),

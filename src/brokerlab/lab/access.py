@@ -46,9 +46,9 @@ class Access:
 
     def _admitted(self, client: Client) -> Client:
         """Devices and probes, which the study counts as no clients, come in as the first client does."""
-        known = self.clients.get(client.name, next(iter(self.clients.values()), None))
-        if known is None:
-            return client
+        known = self.clients.get(client.name, next(iter(self.clients.values()), client))
+        if known.user is None:  # then all say what the lab's own clients say
+            known = replace(known, user=self.login.user, password=self.login.password)
         return replace(client, user=known.user, password=known.password, certificate=known.certificate)
 
 

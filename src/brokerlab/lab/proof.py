@@ -10,8 +10,9 @@ error says which step did not.
 
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from brokerlab.brokers.base import Node
 from brokerlab.brokers.process import owns_listener
 from brokerlab.brokers.running import Running
 from brokerlab.errors import RunError
@@ -41,6 +42,7 @@ def prove_ready(
 ) -> Proof:
     """Returns when the broker has delivered a message, below `prefix`; RunError when it ends or time is up."""
     began = time.monotonic()
+    login = named(login or Login(), process.node)
     deadline = began + (process.node.ready_s if deadline_s is None else deadline_s)
     topic = prefix + PROOF_PREFIX + secrets.token_hex(8)
     for is_last in (*(False,) * (_SUBSCRIPTIONS - 1), True):
@@ -53,7 +55,15 @@ def prove_ready(
     return Proof(publications, time.monotonic() - began)
 
 
-def _connect(process: Running, host: str, port: int, login: Login | None, deadline: float) -> Client:
+def named(login: Login, node: Node) -> Login:
+    """With the name that the broker asks for, where it asks everybody for one and the study has none."""
+    if node.login is None or login.user is not None:
+        return login
+    user, password = node.login
+    return replace(login, user=user, password=password.encode())
+
+
+def _connect(process: Running, host: str, port: int, login: Login, deadline: float) -> Client:
     waited_for = f"a CONNACK from {host}:{port}"
     last = "nothing was tried"
     while (remaining_s := deadline - time.monotonic()) > 0:

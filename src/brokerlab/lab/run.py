@@ -11,7 +11,7 @@ A search for the capacity has its trials between warmup and measure (trials.py),
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from brokerlab.brokers.base import Found, Node, RunsElsewhere
@@ -28,7 +28,7 @@ from brokerlab.lab.cores import pin
 from brokerlab.lab.counting import CounterWatch, Ours, counters_of
 from brokerlab.lab.guards import machine_reasons, meter_reasons
 from brokerlab.lab.machine import machine_facts, versions
-from brokerlab.lab.proof import prove_ready
+from brokerlab.lab.proof import named, prove_ready
 from brokerlab.lab.remote import below_prefix, broker_facts, open_way_in
 from brokerlab.lab.sampling import Sampler
 from brokerlab.lab.starting import Started, start_by_message
@@ -125,8 +125,10 @@ class _Walk:
         if driver(self._run.cell.broker.driver).abilities.has_port_per_protocol:
             access = access.speaking(self._run.cell.workload.protocol)
         self._manifest.add("access", access.facts)
-        self._process, self._login = self._start_broker(stack, access), access.login
+        self._process = self._start_broker(stack, access)
         node = self._process.node
+        access = replace(access, login=named(access.login, node))
+        self._login = access.login
         broker = driver(self._run.cell.broker.driver)
         watch = stack.enter_context(CounterWatch(broker, node, run=self._directory, login=access.login))
         wills = stack.enter_context(

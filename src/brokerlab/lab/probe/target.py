@@ -16,7 +16,7 @@ from brokerlab.brokers.registry import DRIVERS, driver
 from brokerlab.errors import UserError
 from brokerlab.lab.probe.room import Place, Room
 from brokerlab.lab.probe.values import NotKept
-from brokerlab.lab.proof import prove_ready
+from brokerlab.lab.proof import named, prove_ready
 from brokerlab.load.client import Login
 from brokerlab.load.packets import LEVELS, ConnAck, Connect, connack_reason
 from brokerlab.load.tls import context_for
@@ -79,7 +79,11 @@ def opened(name: str, *, largest_bytes: int, way_in: WayIn | None = None) -> Ite
             return "" if ended is None else f"its process ended with exit code {ended.exit_code}"
 
         ports = {LEVELS[_OWN]: own.node.port} if own else {}
-        place = Place(_HOST, process.node.port, largest_bytes=largest_bytes, obituary=obituary, ports=ports)
+        login = named(Login(), process.node)
+        place = Place(
+            _HOST, process.node.port, largest_bytes=largest_bytes, obituary=obituary, ports=ports,
+            user=login.user, password=login.password,
+        )  # fmt: skip
         yield Target(name, found.version, place)
 
 
