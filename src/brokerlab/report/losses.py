@@ -36,9 +36,12 @@ def losses_summary(results: Results, compared: list[Group]) -> str:
     """Who lost what it had acknowledged, preset by preset."""
     lossy: dict[str, list[str]] = {}
     clean: dict[str, list[str]] = {}
+    slow = []
     for cell in _paused(results, compared):
         rows = _ledger(cell, results)
-        if rows:
+        if any(row["acknowledged"] is not None and row["acknowledged"] < row["published"] for row in rows):
+            slow.append(cell.broker)
+        elif rows:
             is_lossy = any(row["acknowledged_lost"] for row in rows)
             (lossy if is_lossy else clean).setdefault(cell.preset, []).append(cell.broker)
     sentences = []
@@ -46,6 +49,9 @@ def losses_summary(results: Results, compared: list[Group]) -> str:
         lost = f"lost by {listed(sorted(lossy[preset]))}" if preset in lossy else "lost by none"
         kept = f" and kept by {listed(sorted(clean[preset]))}" if preset in clean else ""
         sentences.append(f"With the preset {preset}, acknowledged messages were {lost}{kept}.")
+    if slow:
+        names = listed(sorted(slow))
+        sentences.append(f"Not through when the run ended, so that lost and late cannot be told apart: {names}.")
     return " ".join(sentences)
 
 

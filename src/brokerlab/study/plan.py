@@ -131,7 +131,9 @@ def _cut_down(plan: Plan, levels: Sequence[str]) -> Plan:
     runs = tuple(run for run in plan.runs if is_selected(run.cell.levels, selection))
     if not runs:
         raise UserError(f"no cell is left by --only {' --only '.join(levels)}", hint="leave one of them out")
-    return replace(plan, cells=tuple(cell for cell in plan.cells if is_selected(cell.levels, selection)), runs=runs)
+    kept = tuple(cell for cell in plan.cells if is_selected(cell.levels, selection))
+    names = {cell.broker.name for cell in kept}
+    return replace(plan, cells=kept, runs=runs, unable=tuple(pair for pair in plan.unable if pair[0] in names))
 
 
 def _cells(study: Study) -> list[Cell]:

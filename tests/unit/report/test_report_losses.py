@@ -48,6 +48,18 @@ def test_losses_stand_beside_each_other_by_driver():
     )
 
 
+def test_who_was_not_through_is_neither_lossy_nor_clean():
+    paused = results(pause={"after_s": 0.0, "for_s": 4.0})
+    cut = [row | ({"acknowledged": 19_999} if row["cell"].startswith("broker-b") else {}) for row in paused.delivery]
+    paused = replace(paused, delivery=cut)
+
+    assert losses_summary(paused, groups(paused)) == (
+        "With the preset stock, acknowledged messages were lost by a. "
+        "With the preset lossless, acknowledged messages were lost by none and kept by a-lossless. "
+        "Not through when the run ended, so that lost and late cannot be told apart: b."
+    )
+
+
 @pytest.mark.parametrize("pause", [None, {"after_s": 0.0, "for_s": 0.0}])
 def test_without_a_pause_there_is_no_such_table(pause):
     steady = results(pause=pause)
