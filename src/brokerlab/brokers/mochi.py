@@ -10,8 +10,8 @@ it does the same otherwise. Stock is Mochi's defaults, but for what a run needs:
 
     lossless  65,535 messages in flight and in the queue of each client instead of 8,192, and as many from a publisher
               instead of 1,024: the most that packet identifiers allow. Above that Mochi still drops.
-    durable   a Pebble store that is synchronised with every write. Sessions and retained messages survive a kill; of
-              ten messages that waited for an absent client nine came afterwards.
+    durable   a Pebble store that is synchronised with every write. Sessions, retained messages and what waits for an
+              absent client survive a kill, but for a message that Mochi acknowledged in the moment before.
 
 There is no tuned, because its documentation recommends nothing.
 
