@@ -4,8 +4,9 @@ NATS cannot be without a listener of its own protocol, nor serve MQTT over WebSo
 kernel's choice on the same address, and ask for the same names and passwords.
 JetStream's store lies in the node's folder and is removed with the broker, as it is data and not configuration.
 
-stock     the least configuration that NATS takes for MQTT: a server name, JetStream and the listener. What was not
-          acknowledged to a subscription stays in JetStream, but a client that does not read for 10 s is cut off.
+stock     the least configuration that NATS takes for MQTT: a server name, JetStream and the listener; and a page on
+          the same address that tells its counters. What was not acknowledged to a subscription stays in JetStream,
+          but a client that does not read for 10 s is cut off.
 lossless  a slow client is kept: it may leave a gigabyte unread, for an hour.
 durable   lossless, and JetStream syncs every message to the disk before it acknowledges (stock: every 2 minutes).
           Debian's 2.9 cannot.
@@ -18,11 +19,13 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Found, Missing, Node, Security
 from brokerlab.brokers.cache import how_to_install
 from brokerlab.brokers.choice import check_choice
+from brokerlab.brokers.port import free_port
 from brokerlab.brokers.program import find_program, scripts_of_this_python, version_said_by
 from brokerlab.brokers.source import Debian, Shipped
+from brokerlab.brokers.telling import json_numbers
 from brokerlab.errors import UserError
 from brokerlab.study.values import BrokerChoice, Qos, Transport
 
@@ -40,6 +43,13 @@ _JETSTREAM: Mapping[str, tuple[str, ...]] = {"durable": ("sync_interval: always"
 
 # What JetStream delivers to a subscription at QoS 1 and 2 comes by subjects of the server's own.
 _OWN_SUBJECTS = ("$MQTT.sub.>", "$MQTT.deliver.pubrel.>")
+
+
+_COUNTERS = (
+    Counter("in_msgs", Count.RECEIVED, is_exact=True),
+    Counter("connections", Count.CONNECTIONS, has_reader=False),
+    Counter("subscriptions", Count.SUBSCRIPTIONS, has_reader=False, note="includes those of the server itself"),
+)
 
 
 class Nats:
@@ -89,7 +99,8 @@ class Nats:
         if isinstance(found, Missing):
             raise UserError(f"broker {choice.name}: {found.reason}", hint=found.hint)
         here = folder.absolute()
-        lines = list(_lines(host, port, security, preset=choice.preset, store=here / _STORE))
+        told = f"{host}:{free_port(host)}"
+        lines = [*_lines(host, port, security, preset=choice.preset, store=here / _STORE), f'http: "{told}"']
         secrets: dict[Path, str] = {}
         if security.users or security.readable or security.writable:
             file = _authorization_file(security)
@@ -103,7 +114,15 @@ class Nats:
             files={"nats.conf": "\n".join(lines) + "\n"},
             secrets=secrets,
             scratch=(_STORE,),
+            page=f"http://{told}/varz",
         )
+
+    def counters(self) -> tuple[Counter, ...]:
+        """What it sends by MQTT is in none of its counters, and what it drops neither."""
+        return _COUNTERS
+
+    def read_page(self, text: str) -> Mapping[str, float]:
+        return json_numbers(text)
 
 
 def _version_of(program: str) -> str | None:
