@@ -5,6 +5,7 @@ It needs Python 3.8: from 3.9 on it fails at the first CONNACK. Stock is the con
     topic-check      on, with the plugin that forbids three topics nobody uses: with the check off HBMQTT asks the
                      plugin of permissions all the same, which has none, and refuses every SUBSCRIBE
     auth             the plugin for anybody alone; with user names the one for passwords alone
+    sys_interval     its counters are at most 1 s old instead of 10 s, or each run would wait for them
     log              warnings only, not a line for every client
 
 There is no lossless preset, as its queues have no limits; and none that is durable or tuned, as it has no such keys.
@@ -14,7 +15,8 @@ It can forbid subscriptions but not publications, so that it counts as a broker 
 import json
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Abilities, Departure, Found, Missing, Node, Security
+from brokerlab.brokers.amqtt import sys_counters
+from brokerlab.brokers.base import OPEN, Abilities, Counter, Departure, Found, Missing, Node, Security
 from brokerlab.brokers.cache import how_to_install, installed
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.source import PyPI
@@ -24,6 +26,7 @@ from brokerlab.study.values import BrokerChoice, Transport
 _VERSION = "0.9.6"
 _SERVER = Path(__file__).with_name("hbmqtt_server.py")
 _CONFIG = "hbmqtt.json"
+_LATE_S = 1.0
 
 
 class Hbmqtt:
@@ -72,7 +75,7 @@ class Hbmqtt:
             auth = {"allow-anonymous": False, "password-file": str(passwords), "plugins": ["auth_file"]}
         config = {
             "listeners": {"default": listener},
-            "sys_interval": 10,
+            "sys_interval": int(_LATE_S),
             "auth": auth,
             "topic-check": {"enabled": True, "plugins": ["topic_taboo"]},
         }
@@ -83,3 +86,6 @@ class Hbmqtt:
             files={_CONFIG: json.dumps(config, indent=2) + "\n"},
             secrets=secrets,
         )
+
+    def counters(self) -> tuple[Counter, ...]:
+        return sys_counters(_LATE_S)

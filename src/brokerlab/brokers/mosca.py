@@ -1,7 +1,8 @@
 """Mosca, a broker for Node.js that nobody maintains any more (2020); Aedes is its heir. It has one thread.
 
 Mosca is a library: mosca_server.cjs makes a broker of it. Stock is what its command does without options: sessions
-and retained messages in memory, and a message below $SYS for every client that comes, goes or subscribes.
+and retained messages in memory, its counters below $SYS (every second beside every 10 s, or each run would wait for
+them), and there too a message for every client that comes, goes or subscribes.
 
     lossless  65,535 messages in flight for a subscriber instead of 1,024, above which Mosca ends its connection
     tuned     no messages below $SYS about clients
@@ -12,7 +13,7 @@ Mosca has no QoS 2: it grants 1, and a publication at QoS 2 is delivered but nev
 
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Abilities, Departure, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Departure, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.node_packages import find_package, server_node
 from brokerlab.brokers.source import Npm
@@ -20,6 +21,8 @@ from brokerlab.errors import UserError
 from brokerlab.study.values import BrokerChoice, Qos, Transport
 
 _VERSION = "2.8.3"
+_ID = "brokerlab"  # its counters stand below it
+_LATE_S = 1.0
 _OPTIONS: dict[str, dict[str, object]] = {
     "stock": {},
     "lossless": {"maxInflightMessages": 65_535},
@@ -50,5 +53,11 @@ class Mosca:
         found = self.find()
         if isinstance(found, Missing):
             raise UserError(f"broker {choice.name}: {found.reason}", hint=found.hint)
-        more = {"options": _OPTIONS[choice.preset]}
+        more = {"options": _OPTIONS[choice.preset] | {"id": _ID, "stats": True}, "statsMs": int(_LATE_S * 1e3)}
         return server_node(found, "mosca_server.cjs", host=host, port=port, security=security, folder=folder, more=more)
+
+    def counters(self) -> tuple[Counter, ...]:
+        return (
+            Counter(f"$SYS/{_ID}/publish/received", Count.RECEIVED, is_exact=True, late_s=_LATE_S),
+            Counter(f"$SYS/{_ID}/clients/connected", Count.CONNECTIONS, late_s=_LATE_S),
+        )

@@ -29,6 +29,12 @@ if (settings.readable.length || settings.writable.length) {
   server.authorizePublish = (client, topic, payload, done) => done(null, access.isAllowed(settings.writable, topic))
 }
 
+const tell = (name, value) => server.publish({ topic: `$SYS/${server.id}/${name}`, payload: String(value) })
+server.on('ready', () => setInterval(() => {
+  tell('publish/received', server.stats.publishedMessages)
+  tell('clients/connected', server.stats.connectedClients)
+}, settings.statsMs))
+
 for (const signal of ['SIGTERM', 'SIGINT']) {
   process.on(signal, () => server.close(() => {
     console.log('clean shutdown')
