@@ -6,7 +6,6 @@ beside our connects, in the same minute: it is what the kernel and the broker al
 
 import resource
 import socket
-import tempfile
 import time
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.broker import HOST, broker
+from brokerlab import inventory
 from brokerlab.lab.sampling import read_cpu_ns
 from brokerlab.lab.verdict import read_meter
 from brokerlab.load.crew import Crew
@@ -55,11 +55,11 @@ def own_bytes(pid: int) -> int:
 
 def run(asked: int) -> None:
     count = most_connections(asked)
-    with tempfile.TemporaryDirectory(prefix="brokerlab-bench-") as name:
-        with broker(Path(name)) as process:
+    with inventory.temporary_folder("brokerlab-bench-") as folder:
+        with broker(folder) as process:
             plain = plain_per_s(process.node.port, min(_PLAIN, count))
-        with broker(Path(name) / "ours") as process:
-            rows = measure(process.node.port, count, Path(name) / "run")
+        with broker(folder / "ours") as process:
+            rows = measure(process.node.port, count, folder / "run")
     table = Table(title=f"{count:,} connections at 1 message a second each, through Mosquitto")
     table.add_column("what")
     table.add_column("value", justify="right")

@@ -4,7 +4,6 @@ A subscribing worker is played messages by the null broker, a publishing worker 
 with rows written as in any run.
 """
 
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from brokerlab import inventory
 from brokerlab.lab.calibrate import meter_spec, null_broker, play, played
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Go
@@ -87,12 +87,12 @@ def run(messages: int) -> None:
     for heading in ("worker", "messages", "memory, thirds of the time (MiB)", "on disk, bytes a row"):
         table.add_column(heading, justify="left" if heading == "worker" else "right")
     for name, kind, measure in (("subscriber", "deliveries", receive), ("publisher", "publications", publish)):
-        with tempfile.TemporaryDirectory(prefix="brokerlab-bench-") as trial:
-            count, _ = measure(Path(trial), _TRIAL_S)
+        with inventory.temporary_folder("brokerlab-bench-") as trial:
+            count, _ = measure(trial, _TRIAL_S)
         seconds = messages / ASKED_PER_S if kind == "publications" else messages * _TRIAL_S / count
-        with tempfile.TemporaryDirectory(prefix="brokerlab-bench-") as folder:
-            count, memory = measure(Path(folder), seconds)
-            size = sum(path.stat().st_size for path in RunDirectory(Path(folder)).files(kind))
+        with inventory.temporary_folder("brokerlab-bench-") as folder:
+            count, memory = measure(folder, seconds)
+            size = sum(path.stat().st_size for path in RunDirectory(folder).files(kind))
         thirds = ", ".join(f"{mib:.0f}" for mib in memory.thirds_mib())
         table.add_row(name, f"{count:,}", thirds, f"{size / count:.1f}")
     Console(width=110).print(table)

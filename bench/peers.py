@@ -10,7 +10,6 @@ import argparse
 import itertools
 import statistics
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from rich.table import Table
 
 from bench.broker import HOST, Span, broker, measured
 from bench.tools import TOOLS, Load, Tool, start, stop
+from brokerlab import inventory
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Client, Go, WorkerSpec
 from brokerlab.study.values import AUTO, Arrivals, Qos, Schedule, Workload
@@ -92,11 +92,11 @@ def run_rounds(rounds: int, shapes: list[str], levels: list[int]) -> dict[Key, l
         if tool not in here:
             print(f"bench: {tool.name} is not on the path and is left out", file=sys.stderr)
     costs: dict[Key, list[Cost]] = {}
-    with tempfile.TemporaryDirectory(prefix="brokerlab-bench-") as name:
+    with inventory.temporary_folder("brokerlab-bench-") as parent:
         for number, shape, qos in itertools.product(range(rounds), shapes, levels):
             for tool in (None, *(each for each in here if qos in each.qos)):
                 title = tool.name if tool else OURS
-                folder = Path(name) / f"{number}-{shape.replace(':', '-')}-{qos}-{title.replace('/', '-')}"
+                folder = parent / f"{number}-{shape.replace(':', '-')}-{qos}-{title.replace('/', '-')}"
                 folder.mkdir()
                 with broker(folder) as process:
                     load = Load(process.node.port, qos, *SHAPES[shape])

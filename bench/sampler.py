@@ -7,13 +7,13 @@ CPU time is the sampler's own, so a busy machine changes it little.
 
 import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from brokerlab import inventory
 from brokerlab.brokers.base import Node
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.process import BrokerProcess
@@ -59,8 +59,8 @@ def cpu_ms_per_sample(folder: Path, processes: int, threads: int, files: int) ->
 def main() -> None:
     table = Table("processes", "threads of each", "files of each", "ms of CPU a sample", "% of a core")
     for shape in SHAPES:
-        with tempfile.TemporaryDirectory(prefix="brokerlab-bench-") as name:
-            cost_ms = cpu_ms_per_sample(Path(name), *shape)
+        with inventory.temporary_folder("brokerlab-bench-") as folder:
+            cost_ms = cpu_ms_per_sample(folder, *shape)
         table.add_row(*map(str, shape), f"{cost_ms:.2f}", f"{cost_ms / 10 / PERIOD_S:.2f}")
     Console().print(table)
 

@@ -79,6 +79,12 @@ def own_path() -> Path | None:
         return _books[0].path if _books and _books[0].owner_pid == os.getpid() else None
 
 
+def own_things() -> list[Thing]:
+    """What this process has written down and not crossed out."""
+    with _lock:
+        return [] if own_path() is None else list(_books[0].things)
+
+
 def mark() -> dict[str, str]:
     """For the environment of what is started: whatever has it is ours."""
     with _lock:
@@ -139,8 +145,7 @@ def folder_until_exit(prefix: str) -> Path:
 
 def is_noted(thing: Thing) -> bool:
     """Whether this process has written it down and not crossed it out."""
-    with _lock:
-        return own_path() is not None and thing in _books[0].things
+    return thing in own_things()
 
 
 def carries(pid: int, variable: str, value: str) -> bool:

@@ -23,6 +23,8 @@ from broker_rig import (
 )
 
 from brokerlab.brokers.base import Count, Counts, Departure, Found, Missing, Node, Security
+from brokerlab.brokers.cgroups import members
+from brokerlab.brokers.limits import require_possible
 from brokerlab.brokers.port import free_port, is_free
 from brokerlab.brokers.process import BrokerProcess, owns_listener
 from brokerlab.brokers.registry import DRIVERS
@@ -30,6 +32,7 @@ from brokerlab.brokers.source import Elsewhere
 from brokerlab.errors import RunError, UserError
 from brokerlab.lab.proof import prove_ready
 from brokerlab.lab.tellers import teller_of
+from brokerlab.study.limit_values import UNLIMITED, Limits
 from brokerlab.study.values import Qos
 
 pytestmark = pytest.mark.brokers
@@ -98,8 +101,11 @@ def test_every_preset_delivers_and_leaves_nothing_behind(driver, tmp_path, monke
             deliver(node.port, 50)
             pids, listening = process.pids(), listeners(process)
             assert pids
+            groups = [file.parent for file in process.cage.joins]
+            assert all(set(pids) <= set(members(group)) for group in groups), preset
         assert not any(is_running(pid) for pid in pids), preset
         assert members_of(process.pid) == [], preset
+        assert not any(group.exists() for group in groups), preset
         wait_until(lambda listening=listening: all(is_free(HOST, port) for _, port in listening), "its ports are free")
         assert process.log.exists()
         assert files_below(folder) == set(node.files), preset
@@ -108,14 +114,25 @@ def test_every_preset_delivers_and_leaves_nothing_behind(driver, tmp_path, monke
 
 @contextlib.contextmanager
 def starting(driver, folder, *, preset):
-    """A broker that is described, and stopped in any case."""
+    """A broker that is described, limited where the machine allows it, and stopped in any case."""
     private = folder.with_name("private")
     private.mkdir(mode=0o700)
-    process = BrokerProcess(describe(driver, folder, preset=preset, security=Security(folder=private)), folder=folder)
+    node = describe(driver, folder, preset=preset, security=Security(folder=private))
+    process = BrokerProcess(node, folder=folder, limits=wide_limits())
     try:
         yield process
     finally:
         process.stop()
+
+
+def wide_limits():
+    """More than a broker needs to deliver a few messages."""
+    limits = Limits(cpus=4, memory_bytes=4 << 30)
+    try:
+        require_possible(limits)
+    except UserError:
+        return UNLIMITED
+    return limits
 
 
 def deliver(port, count):

@@ -43,10 +43,17 @@ def stop_in_second_run(folder, study, number):
     return started.end(number), family, started.log.read_text()
 
 
-def test_kill_9_leaves_finished_runs_whole_nothing_running_and_resume_makes_the_rest(tmp_path, study):
+def test_kill_9_leaves_finished_runs_whole_nothing_running_and_resume_makes_the_rest(tmp_path, study, monkeypatch):
+    state, temporary = tmp_path / "state", tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("BROKERLAB_STATE", str(state))
+    monkeypatch.setenv("TMPDIR", str(temporary))
     _, family, _ = stop_in_second_run(tmp_path, study, signal.SIGKILL)
     assert family
     assert survivors(family) == []
+    assert list(temporary.iterdir())
+    assert brokerlab("clean", folder=tmp_path).returncode == 0
+    assert list(state.iterdir()) == list(temporary.iterdir()) == []
     first = finished(tmp_path)[0].parent
     before = digest(first)
 
@@ -56,6 +63,7 @@ def test_kill_9_leaves_finished_runs_whole_nothing_running_and_resume_makes_the_
     assert digest(first) == before
     assert len(finished(tmp_path)) == RUNS
     assert [path.parent.name for path in manifests(tmp_path) if path not in finished(tmp_path)] == ["1.cut-1"]
+    assert list(state.iterdir()) == list(temporary.iterdir()) == []  # a normal end leaves nothing either
 
 
 def test_ctrl_c_ends_with_130_says_how_to_resume_and_leaves_nothing_running(tmp_path, study):

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from brokerlab.brokers.install.place import clear_leftovers
 from brokerlab.cli.terminal import say, warn
 from brokerlab.errors import ExitCode
 from brokerlab.lab.leftovers import Leftover, find_leftovers, remove_leftovers
@@ -18,9 +19,12 @@ def clean(
     """Remove what a brokerlab that was killed has left: processes, cgroups and temporary folders.
 
     Only what dead ones of this user had written down or started; results and living ones are never touched.
-    `brokerlab run` does the same before its first run. The exit code is 1 if something could not be removed.
+    Half-made installs of brokers go too; `brokerlab run` does the rest before its first run.
+    The exit code is 1 if something could not be removed.
     """
     found, problems = (list(find_leftovers().leftovers), []) if dry_run else remove_leftovers()
+    if not dry_run:
+        clear_leftovers()
     living = find_leftovers().living
     if json:
         content = {"leftovers": [_as_json(each) for each in found], "problems": problems, "living": living}

@@ -16,7 +16,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -63,24 +63,24 @@ class Found:
 
 def find_leftovers() -> Found:
     """What there is now; nothing is changed."""
-    leftovers, living = [], 0
+    leftovers, living, held = [], 0, _held_by_the_living()
     for path in _inventories():
         with _opened_if_dead(path) as file:
             if file is None:
                 living += path.exists()
             else:
-                leftovers.append(_read(path, file))
+                leftovers.append(_read(path, file, held))
     return Found(tuple(leftovers), living)
 
 
 def remove_leftovers() -> tuple[list[Leftover], list[str]]:
     """What was removed, and what could not be, in words; the inventory of the latter stays."""
-    removed, problems = [], []
+    removed, problems, held = [], [], _held_by_the_living()
     for path in _inventories():
         with _opened_if_dead(path) as file:
             if file is None:
                 continue
-            leftover = _read(path, file)
+            leftover = _read(path, file, held)
             failed = _remove(leftover)
             removed.append(leftover)
             problems += failed
@@ -120,15 +120,32 @@ def _opened_if_dead(path: Path) -> Iterator[IO[str] | None]:
         yield file if path.exists() else None  # its owner may have ended well while we opened it
 
 
-def _read(path: Path, file: IO[str]) -> Leftover:
+def _held_by_the_living() -> set[str]:
+    """Names that somebody uses again: the scratch folder of a run that is made anew, for one."""
+    held = {thing.name for thing in inventory.own_things()}
+    for path in _inventories():
+        with _opened_if_dead(path) as dead:
+            if dead is None:
+                with contextlib.suppress(OSError), path.open(encoding="utf-8") as file:
+                    held |= {thing.name for thing in _things(file)[1]}
+    return held
+
+
+def _things(file: IO[str]) -> tuple[Json, list[Thing]]:
+    """Who wrote the inventory, and what of it is not crossed out."""
     lines = [line for line in map(_parsed, file) if line is not None]
-    head = lines[0] if lines else {}
     things: dict[Thing, None] = {}
     for line in lines[1:]:
         if "made" in line:
             things[Thing(**line["made"])] = None
         elif "gone" in line:
             things.pop(Thing(**line["gone"]), None)
+    return lines[0] if lines else {}, list(things)
+
+
+def _read(path: Path, file: IO[str], held: Collection[str]) -> Leftover:
+    head, noted_things = _things(file)
+    things = [thing for thing in noted_things if thing.name not in held]
     has_same_numbers = (head.get("boot"), head.get("pid_namespace")) == (
         inventory.boot_id(),
         inventory.pid_namespace(),

@@ -15,7 +15,9 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from brokerlab import inventory
 from brokerlab.errors import UserError
+from brokerlab.inventory import Thing
 from brokerlab.pipeline.columns import place_among
 from brokerlab.pipeline.manifests import RunFacts, manifests_table, places_tables, read_runs
 from brokerlab.pipeline.schemas import CELL_PLACES, MANIFESTS, PARTIALS, RUN_PLACES, TABLES
@@ -174,11 +176,12 @@ def _workshop(results: StudyDirectory) -> Iterator[Path]:
     try:
         _hold(lock, results)
         shutil.rmtree(folder, ignore_errors=True)  # of an analysis that was killed
-        try:
-            (folder / "tables").mkdir(parents=True)
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        with inventory.noted(Thing("folder", str(folder.absolute()))):
+            try:
+                (folder / "tables").mkdir(parents=True)
+                yield folder
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(lock)
 

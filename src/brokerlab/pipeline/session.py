@@ -29,7 +29,7 @@ def open_session(*, app: str, memory_gib: int = 1, master: str | None = None) ->
         builder = builder.config(name, value)
     log = folder / "java.log"
     try:
-        with _environment(_ENVIRONMENT), _standard_error_to(log):
+        with _environment({**_ENVIRONMENT, **inventory.mark()}), _standard_error_to(log):
             return builder.getOrCreate()
     except PySparkRuntimeError as problem:
         raise UserError(

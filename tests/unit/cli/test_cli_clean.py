@@ -51,7 +51,7 @@ node = Node((sys.executable, "-c", sys.argv[1]), "127.0.0.1", free_port("127.0.0
 with inventory.temporary_folder("brokerlab-keys-") as folder:
     (folder / "broker.key").write_text("secret")
     with BrokerProcess(node, folder=Path("node"), limits=limits) as process:
-        (process.folder / "data").mkdir()
+        (process.folder / "data").mkdir(exist_ok=True)
         while len(process.log_tail().splitlines()) < 2:
             time.sleep(0.01)
         print(process.pid, *(join.parent for join in process.cage.joins), folder, flush=True)
@@ -181,6 +181,15 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(place):
 
     assert remove_leftovers()[1] == []
     assert (place / "theirs").exists()
+
+
+def test_what_a_living_brokerlab_uses_again_is_left(place):
+    with inventory.temporary_folder("brokerlab-a-") as folder:
+        written_down(place, Thing("folder", str(folder)))
+
+        assert find_leftovers().leftovers[0].folders == ()
+        remove_leftovers()
+        assert folder.exists()
 
 
 def test_things_are_crossed_out_and_an_empty_inventory_goes(place):

@@ -42,6 +42,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
         (["--resume", "--set", "deploy.seed=2"], "was made by another plan"),
         (["--resume", "--only", "qos=1"], "was made by another plan"),
         (["--fresh", "--set", "deploy.sed=2"], 'did you mean "seed"'),
+        (["--fresh", "--set", "system.limits.cores=[4095]"], "not limited here: core 4095 is not for us to use"),
         (["--out", "tiny.yaml"], "is a file"),
         (["--out", "."], "not results of brokerlab"),
     ],
