@@ -2,6 +2,7 @@ import pytest
 
 from brokerlab.brokers.base import Found
 from brokerlab.brokers.registry import DRIVERS as REGISTERED
+from brokerlab.brokers.source import Elsewhere
 from brokerlab.cli.studies import _facts
 from brokerlab.errors import UserError
 from brokerlab.presets import preset_names, preset_path
@@ -47,8 +48,8 @@ def test_first_light_does_without_mosquitto():
 def test_studies_of_all_brokers_name_every_driver_and_need_none(preset):
     study = read_study(preset_path(preset), drivers=DRIVERS)
 
-    others = {"scripted", "remote"}  # not a broker to compare, and one of somebody else's
-    assert {broker.driver for broker in study.system.brokers} == set(DRIVERS) - others
+    to_be_had = {name for name, each in REGISTERED.items() if not isinstance(each.source, Elsewhere)}
+    assert {broker.driver for broker in study.system.brokers} == to_be_had - {"scripted"}
     assert all(broker.optional for broker in study.system.brokers)
 
 
