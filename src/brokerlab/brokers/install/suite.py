@@ -35,7 +35,8 @@ def install_suite(source: DebianSuite, shop: Workshop) -> Made:
     shop.run(
         [
             *("unshare", *_OWN_NAMESPACES, find_tool("debootstrap") or "debootstrap"),
-            *("--variant=minbase", f"--include={','.join(source.packages)}", f"--keyring={keyring}"),
+            *("--variant=minbase", f"--include={','.join(source.packages)}"),
+            *("--force-check-gpg", f"--keyring={keyring}"),
             *(source.suite, root, mirror, script),
         ],
         doing=f"debootstrap {source.suite} with {' '.join(source.packages)}",
