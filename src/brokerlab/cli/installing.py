@@ -16,7 +16,7 @@ from brokerlab.brokers.install import installer
 from brokerlab.brokers.install.place import is_locked
 from brokerlab.brokers.install.workshop import Teller
 from brokerlab.brokers.registry import DRIVERS, driver
-from brokerlab.brokers.source import Crate, Shipped
+from brokerlab.brokers.source import Crate, Elsewhere, Shipped
 from brokerlab.cli.progress import duration
 from brokerlab.cli.terminal import console, is_terminal, say, warn
 from brokerlab.errors import ExitCode, LabError, UserError
@@ -74,8 +74,11 @@ def _named(names: Sequence[str]) -> list[Broker]:
 def _quick_ones() -> list[Broker]:
     """All that can be installed here in less than five minutes each; says what is left out and why."""
     chosen = []
+    elsewhere = [broker.name for broker in DRIVERS.values() if isinstance(broker.source, Elsewhere)]
+    if elsewhere:
+        say(f"not to be installed from any registry: {', '.join(elsewhere)}; `brokerlab brokers NAME` says what to do")
     for broker in DRIVERS.values():
-        if isinstance(broker.source, Shipped):
+        if isinstance(broker.source, Shipped | Elsewhere):
             continue
         reason = f"{_SLOW}: only by its name" if _is_slow(broker) else installer.refusal(broker)
         if reason is None:

@@ -54,7 +54,7 @@ def refusal(broker: Broker) -> str | None:
         case Shipped(how=how):
             return f"comes with brokerlab: {how}"
         case Elsewhere(how=how):
-            return f"cannot be installed by brokerlab: {how}"
+            return f"cannot be installed by brokerlab; what to do: {how}"
         case source:
             return lacking(source)
 
