@@ -40,7 +40,7 @@ class Departure(StrEnum):
     NO_RETAIN_FLAG = "sends a retained message to a new subscriber without the flag"
     NO_RETAINED = "sends no retained message to a new subscriber"
     DISORDERS = "does not keep the order of messages: seen at QoS 0, and at times above"
-    DISORDERS_QOS_1 = "does not keep the order at QoS 1"
+    DISORDERS_QOS_1 = "does not keep the order at QoS 1, and at times not at the others"
     WIDENS_PLUS = "lets + in a filter stand for several levels of a topic"
     CLOSES_INSTEAD_OF_REFUSING = "answers a wrong password by closing the connection, without a CONNACK"
     CLOSES_AT_SUBSCRIBE = "closes the connection of a client that subscribes before its CONNACK, or right after"

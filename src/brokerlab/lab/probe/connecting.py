@@ -5,7 +5,17 @@ import time
 from brokerlab.lab.probe.check import Check, both, every
 from brokerlab.lab.probe.room import Room
 from brokerlab.lab.probe.values import Broken, Undecided, Unsupported, require, value_of
-from brokerlab.load.packets import ConnAck, Connect, Disconnect, PingReq, PingResp, Will
+from brokerlab.load.packets import (
+    FIRST_FAILURE,
+    ConnAck,
+    Connect,
+    Disconnect,
+    PingReq,
+    PingResp,
+    SubAck,
+    Subscribe,
+    Will,
+)
 from brokerlab.load.properties import ASSIGNED_CLIENT_ID, SERVER_KEEP_ALIVE, number_of
 
 _KEEP_ALIVE_S = 1
@@ -44,6 +54,17 @@ def _unknown_level(room: Room) -> str:
         require(bool(codes), "the connection was closed without CONNACK 0x01")
         require(codes[0] in _WRONG_VERSION, f"CONNACK {codes[0]:#04x} came, not 0x01")
     return f"CONNACK {codes[0]:#04x}, closed" if codes else "closed without CONNACK, as MQTT 5.0 allows"
+
+
+def _at_once(room: Room) -> str:
+    """A client need not wait for the CONNACK; Moquette closes such connections, and some that wait but a moment."""
+    peer = room.raw("one")
+    peer.send(Connect(room.client_id(), 600), Subscribe(peer.next_id(), ((room.topic("t"), 1),)))
+    peer.connack = peer.answer(ConnAck)
+    require(not peer.connack.return_code, f"refused with {peer.connack.return_code:#04x}")
+    codes = peer.answer(SubAck).return_codes
+    require(bool(codes) and codes[0] < FIRST_FAILURE, f"the subscription was answered with {codes}")
+    return "CONNECT and SUBSCRIBE in one piece, CONNACK and SUBACK came"
 
 
 def _empty_id(room: Room) -> str:
@@ -155,6 +176,7 @@ def _will_at_timeout(room: Room) -> str:
 CHECKS = (
     Check("connect.accepted", "CONNECT is accepted", every("3.2", "3.2.2"), _accepted),
     Check("connect.ping", "PINGREQ is answered with PINGRESP", every("3.12", "3.12.4"), _ping),
+    Check("connect.at-once", "SUBSCRIBE may follow CONNECT without waiting", both("3.1.4"), _at_once),
     Check("connect.unknown-level", "an unknown protocol level is refused", both("3.1.2.2"), _unknown_level),
     Check("connect.empty-id", "an empty client identifier gets one of the broker's", both("3.1.3.1"), _empty_id),
     Check(
