@@ -58,6 +58,7 @@ _ALL: tuple[Broker, ...] = (
     RabbitMQ("4.0.5"),
     Remote(),  # not a broker either: somebody's, by its address
     Rumqttd(),
+    Rumqttd("0.20.0"),
     Scripted(),  # not a broker to compare: it proves the meter
     *known_brokers(),  # which nobody can install from here
 )
