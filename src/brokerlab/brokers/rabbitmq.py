@@ -5,9 +5,11 @@ section 4.3.3, and 4.0 closes the connection.
 A node of ours is alone, and its Erlang has neither a listener for other nodes nor the port mapper (epmd): nothing
 stays behind when it is killed. Its data, its home and its cookie lie in the node's folder and go with it.
 
-stock     as shipped, with the MQTT plugin as the only one, but for what a run needs:
+stock     as shipped, with the plugin of MQTT and that of its own counters, but for what a run needs:
             listeners               MQTT on the address, and no AMQP at all
             loopback_users          its user `guest`, as which clients without a name come in, may come from anywhere
+            prometheus              its counters on a page of the same address; the collector of statistics, which
+                                    the plugin brings along and the counters do not need, is off
             log                     to the console, in one colour, and not a line for each client
 lossless  3.10: as stock, because its queues have no limit and it slows publishers down instead.
           4.0: also at QoS 0, of which stock drops what does not fit a client's mailbox of 200.
@@ -25,11 +27,13 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Abilities, Departure, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Departure, Found, Missing, Node, Security
 from brokerlab.brokers.cache import how_to_install
 from brokerlab.brokers.choice import check_choice
+from brokerlab.brokers.port import free_port
 from brokerlab.brokers.source import Debian, DebianSuite
 from brokerlab.brokers.suite import find_in_suite, may_mount, with_usr
+from brokerlab.brokers.telling import prometheus
 from brokerlab.errors import UserError
 from brokerlab.study.values import BrokerChoice, Qos, Transport
 
@@ -44,6 +48,7 @@ _NODE = "rabbit@localhost"
 _EVERYBODY = "guest"  # as whom clients without a name come in
 _READY_S, _STOP_S = 90.0, 15.0
 _SALT_BYTES = 4
+_STATISTICS_S = 5.0  # how often it counts what is in its queues
 
 # No epmd, and no listener of Erlang's own; the port is asked for, and never used.
 _ERLANG = f"-sname {_NODE} -start_epmd false -erl_epmd_port 4369 -dist_listen false"
@@ -104,7 +109,9 @@ class RabbitMQ:
         here = folder.absolute()
         definitions = _definitions(security)
         lines = [*_lines(host, port, security), *self._preset(choice.preset)]
-        files = {"enabled_plugins": f"[{_plugin(security.transport)}].\n"}
+        files = {"enabled_plugins": f"[{_plugin(security.transport)}, rabbitmq_prometheus].\n"}
+        counters = free_port(host)
+        lines += [f"prometheus.tcp.ip = {host}", f"prometheus.tcp.port = {counters}"]
         if definitions:
             lines.append(f"load_definitions = {_definitions_file(security)}")
         if security.transport is Transport.WSS:
@@ -121,7 +128,22 @@ class RabbitMQ:
             ready_s=_READY_S,
             stop_s=_STOP_S,
             is_open_before_users=bool(definitions),
+            page=f"http://{host}:{counters}/metrics",
         )
+
+    def counters(self) -> tuple[Counter, ...]:
+        """Seen on 3.10.8, where they stand under the name of AMQP, and on 4.0.5; the contract suite looks again."""
+        kinds = "all kinds of queues"
+        return (
+            Counter("rabbitmq_global_messages_received_total", Count.RECEIVED, is_exact=True),
+            Counter("rabbitmq_global_messages_delivered_total", Count.SENT, is_exact=True, note=f"out of {kinds}"),
+            Counter("rabbitmq_connections", Count.CONNECTIONS),
+            Counter("rabbitmq_global_consumers", Count.SUBSCRIPTIONS, note="a client has one for each QoS, not filter"),
+            Counter("rabbitmq_queue_messages", Count.QUEUED, late_s=_STATISTICS_S, note=f"in {kinds}"),
+        )
+
+    def read_page(self, text: str) -> Mapping[str, float]:
+        return prometheus(text)
 
     def _preset(self, preset: str) -> Iterator[str]:
         if self._version is not None and preset != "stock":
@@ -163,6 +185,7 @@ def _lines(host: str, port: int, security: Security) -> Iterator[str]:
     yield from _listener(host, port, security)
     yield f"mqtt.allow_anonymous = {'false' if security.users else 'true'}"
     yield "loopback_users = none"
+    yield "management_agent.disable_metrics_collector = true"
     yield "log.file = false"
     yield "log.console = true"
     yield "log.connection.level = warning"
