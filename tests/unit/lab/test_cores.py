@@ -36,3 +36,10 @@ def test_pinning_says_what_the_kernel_then_says():
         process.kill()
 
     assert cores == (os.sched_getaffinity(0) if divided is None else set(divided["broker/0"]))
+
+
+def test_workers_stay_off_the_cores_that_the_study_gives_the_broker_where_there_are_enough_others():
+    divided = divide_cores(range(3), NODES, broker_cores=(1,))
+
+    assert divided == {"broker/0": [1], "publishers/0": [0], "subscribers/0": [2]}
+    assert divide_cores(range(2), NODES, broker_cores=(1,)) is None
