@@ -16,7 +16,8 @@ and `durable` is stock with its policy written out.
     durable     LevelDB writes through to the disk
     tuned       no store, 4 GiB of heap
 
-To a clean session it grants QoS 1 and 2 but delivers at QoS 0. It does not accept clients without an identifier.
+To a clean session it grants QoS 1 and 2 but delivers at QoS 0. It does not accept clients without an identifier,
+and closes the connection of one whose SUBSCRIBE comes before the CONNACK has left.
 Its permissions are by patterns of its own and are not used here; client certificates neither.
 """
 
@@ -70,7 +71,7 @@ class Apollo:
         transports=(Transport.TCP, Transport.TLS),
         has_credentials=True,
         is_scalable=True,
-        departs=(Departure.DELIVERS_AT_QOS_0, Departure.NO_RETAIN_FLAG),
+        departs=(Departure.DELIVERS_AT_QOS_0, Departure.NO_RETAIN_FLAG, Departure.CLOSES_AT_SUBSCRIBE),
         licence="Apache-2.0",
     )
 

@@ -16,6 +16,8 @@ It takes packets up to 8092 bytes, and up to 1024 commands may wait for one of i
 There is no `durable`: what is kept is saved every 30 s, and no setting makes a message wait for the disk.
 `lossless` holds from QoS 1 on: bursts at QoS 0 it drops in any case.
 It closes the connection of a client whose SUBSCRIBE comes before the CONNACK has left, and at times right after.
+A publication at QoS 1 can end one of its threads for good (its log: «increment : 0»): from then on the clients of that
+thread are not answered any more, which the probe shows as answers that did not come.
 Clients with certificates would have to be known to its own key store, so there are none here.
 """
 
