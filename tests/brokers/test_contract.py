@@ -13,6 +13,7 @@ import pytest
 from broker_rig import (
     HOST,
     Client,
+    chosen_drivers,
     describe,
     is_running,
     listeners,
@@ -28,7 +29,6 @@ from brokerlab.brokers.limits import require_possible
 from brokerlab.brokers.port import free_port, is_free
 from brokerlab.brokers.process import BrokerProcess, owns_listener
 from brokerlab.brokers.registry import DRIVERS
-from brokerlab.brokers.source import Elsewhere
 from brokerlab.errors import RunError, UserError
 from brokerlab.lab.proof import prove_ready
 from brokerlab.lab.tellers import teller_of
@@ -216,14 +216,7 @@ def test_kill_9_of_its_parent_ends_the_broker(driver, tmp_path):
     wait_until(lambda: is_free(HOST, port), "its last thread has let go of the port")
 
 
-COUNTING = [
-    name
-    for name, each in sorted(DRIVERS.items())
-    if isinstance(each, Counts) and not isinstance(each.source, Elsewhere)
-]
-
-
-@pytest.mark.parametrize("name", COUNTING)
+@pytest.mark.parametrize("name", [name for name in chosen_drivers() if isinstance(DRIVERS[name], Counts)])
 def test_counters_tell_what_was_published_and_delivered(name, tmp_path):
     """All of them speak, and those that their driver calls exact say what we count."""
     if isinstance(found := DRIVERS[name].find(), Missing):

@@ -9,6 +9,7 @@ from brokerlab.report.results import Results, Row
 from brokerlab.report.table import Entry, Table, number, text
 
 _MARKS = {"equal": "good", "differs": "bad"}
+_GAUGES = ("connections", "subscriptions", "retained", "queued")  # of a moment, and nobody of ours counts them
 # What our number is called in a sentence, and what the broker did.
 _OURS = {
     "received": ("we published {} messages", "received"),
@@ -50,7 +51,6 @@ def counters(results: Results, compared: list[Group]) -> Table:
 
 def _row(cell: CellResult, row: Row) -> tuple[Entry, ...]:
     difference = row.get("difference")
-    verdict = _verdict(row)
     return (
         Entry(cell.broker),
         *(Entry(level_value(name, value)) for name, value in cell.levels),
@@ -61,8 +61,15 @@ def _row(cell: CellResult, row: Row) -> tuple[Entry, ...]:
         Entry(_said(row["broker_value"])),
         Entry(_said(row["our_value"])),
         Entry(_said(difference), mark="bad" if difference else "quiet"),
-        Entry(verdict, row.get("why") or "", _MARKS.get(verdict, "quiet")),
+        _judged(row),
     )
+
+
+def _judged(row: Row) -> Entry:
+    if row.get("count") in _GAUGES and row["broker_value"] is not None:
+        return Entry("its own view", mark="quiet")
+    verdict = _verdict(row)
+    return Entry(verdict, row.get("why") or "", _MARKS.get(verdict, "quiet"))
 
 
 def _verdict(row: Row) -> str:
