@@ -50,10 +50,11 @@ test: setup
 		"$(python) -m pytest --durations=10 tests/brokers tests/e2e" \
 		"$(python) -m pytest --durations=10 tests/unit tests/pipeline"
 
-# The contract suite alone, on every broker that can be had.
+# The contract suite alone, on every broker that can be had: one that could not be installed is named, and left out.
 test-brokers: setup
 	@tools/ensure-debian mosquitto mosquitto-clients
-	@BROKERLAB_CONTRACT=all tools/timed "contract suite" $(python) -m pytest --durations=5 tests/brokers
+	@tools/timed "installs" .venv/bin/brokerlab brokers install --all || [ $$? -eq 1 ]
+	@tools/timed "contract suite" tools/contract
 
 check: .venv/.ready
 	@tools/timed "ruff check" .venv/bin/ruff check src tests $(wildcard bench)
