@@ -1,7 +1,7 @@
 """RabbitMQ with its MQTT plugin, in Erlang: Debian's 3.10 (MQTT 3.1 and 3.1.1) and 4.0 of a newer Debian (also 5.0).
 
-It does QoS 0 and 1. Both grant 1 to who asks for 2; 3.10 answers a PUBLISH at QoS 2 with PUBACK, against MQTT 3.1.1
-section 4.3.3, and 4.0 closes the connection.
+It does QoS 0 and 1. Who asks for 2 is granted 1; a PUBLISH at QoS 2 is answered with PUBACK, against MQTT 3.1.1
+section 4.3.3, and ends the connection in MQTT 5.0. A dot in a topic is delivered as a slash.
 A node of ours is alone, and its Erlang has neither a listener for other nodes nor the port mapper (epmd): nothing
 stays behind when it is killed. Its data, its home and its cookie lie in the node's folder and go with it.
 

@@ -66,7 +66,8 @@ class Room:
 
     def __init__(self, place: Place, *, level: int, name: str, stop: Event, longest_s: float = 40.0) -> None:
         self.place, self.level = place, level
-        self.base = f"{PREFIX}{secrets.token_hex(4)}/{name}"
+        # Without dots, which RabbitMQ delivers as slashes: the check topic.space says so, and no other should.
+        self.base = f"{PREFIX}{secrets.token_hex(4)}/{name.replace('.', '-')}"
         self.trace: list[str] = []
         self._limits = Limits(place.patience_s, time.monotonic() + longest_s, stop)
         self._peers: list[Peer] = []
