@@ -26,6 +26,7 @@ from brokerlab.brokers.mosquitto import Mosquitto
 from brokerlab.brokers.nats import Nats
 from brokerlab.brokers.rabbitmq import RabbitMQ
 from brokerlab.brokers.remote import Remote
+from brokerlab.brokers.rmqtt import Rmqtt
 from brokerlab.brokers.rumqttd import Rumqttd
 from brokerlab.brokers.scripted import Scripted
 from brokerlab.errors import UserError
@@ -57,6 +58,7 @@ _ALL: tuple[Broker, ...] = (
     RabbitMQ(),
     RabbitMQ("4.0.5"),
     Remote(),  # not a broker either: somebody's, by its address
+    Rmqtt(),
     Rumqttd(),
     Rumqttd("0.20.0"),
     Scripted(),  # not a broker to compare: it proves the meter

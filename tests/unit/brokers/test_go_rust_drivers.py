@@ -100,6 +100,7 @@ def test_passwords_are_in_private_files_only(name, installed, private, tmp_path)
         ("fluxmq", ("session", "max_offline_queue_size"), 1_000_000),
         ("gmqtt", ("mqtt", "max_queued_messages"), 1_000_000),
         ("mochi", ("options", "capabilities", "maximum_inflight"), 65_535),
+        ("rmqtt", ("listener", "tcp", "external", "max_mqueue_len"), 1_000_000),
         ("rumqttd", ("router", "max_segment_count"), 100),
     ],
 )
@@ -158,6 +159,21 @@ def test_mochi_drops_in_two_counters():
     page = '{"messages_dropped": 3, "inflight_dropped": 4, "version": "2.7.9"}'
 
     assert Mochi().read_page(page)["messages_dropped+inflight_dropped"] == 7
+
+
+def test_rmqtt_lets_nobody_in_but_its_users(installed, private, tmp_path):
+    security = Security(users={"alice": PASSWORD}, folder=private, readable=("a/#",), writable=("b/#",))
+
+    node = described("rmqtt", tmp_path / "0", security=security)
+    rules = tomllib.loads(node.secrets[private / "rmqtt-acl.toml"])["rules"]
+
+    assert rules == [
+        ["allow", {"user": "alice", "password": PASSWORD}, "connect"],
+        ["allow", "all", "subscribe", ["a/#"]],
+        ["allow", "all", "publish", ["b/#"]],
+    ]
+    assert config(node)["plugins"]["dir"] == f"{private}/"
+    assert config(node)["listener"]["tcp"]["external"]["allow_anonymous"] is False
 
 
 class Bench:
