@@ -9,7 +9,8 @@ from brokerlab.brokers.registry import DRIVERS
 from brokerlab.cli.checkup import Check, limited, missing, ok
 from brokerlab.pipeline.java import HINT, OLDEST_JAVA, find_java
 
-_NOT_TO_COMPARE = {"scripted"}  # proves the meter
+_OF_THE_DEMO = ("amqtt", "mosquitto", "nats", "rumqttd")
+_NOT_TO_COMPARE = ("scripted", "remote")  # one proves the meter, the other is somebody else's
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -18,8 +19,11 @@ def program_checks() -> list[Check]:
 
 
 def broker_checks(*, needed: frozenset[str]) -> list[Check]:
-    """Every broker, found or not; the demo cannot do without those of `needed`."""
-    return [_broker(name, is_needed=name in needed) for name in DRIVERS if name not in _NOT_TO_COMPARE]
+    """The brokers of the demo, which cannot do without those of `needed`, and how many others there are."""
+    others = [name for name in DRIVERS if name not in (*_OF_THE_DEMO, *_NOT_TO_COMPARE)]
+    here = sum(isinstance(DRIVERS[name].find(), Found) for name in others)
+    counted = ok("other brokers", f"{here} of {len(others)} are here: `brokerlab brokers` lists them")
+    return [*(_broker(name, is_needed=name in needed) for name in _OF_THE_DEMO), counted]
 
 
 def _java() -> Check:

@@ -179,16 +179,18 @@ class CounterWatch:
     def _listen(self, teller: Teller) -> None:
         while not self._over.is_set():
             try:
-                self._take(teller)
-                self._failure = ""
+                if self._take(teller):
+                    self._failure = ""
             except RunError as problem:
                 self._failure = problem.message
                 if teller.waits_for_change:
                     return  # its connection is gone: the run's own clients say so too
 
-    def _take(self, teller: Teller) -> None:
+    def _take(self, teller: Teller) -> bool:
+        """Whether anything was told: a page is not read every time."""
         told = teller.take()
         at_ns = time.monotonic_ns()
         for name in [each.name for each in self._counters if each.name in told]:
             self._values[name], self._told_ns[name] = told[name], at_ns
             self._rows.append({"node": NODE, "name": name, "at_ns": at_ns, "value": told[name]})
+        return bool(told)

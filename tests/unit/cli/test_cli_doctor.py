@@ -15,6 +15,7 @@ LOOKED_AT = {
     *("Python", "Java", "Spark", "browser", "cores", "memory", "swap", "other work", "CPU steal", "clock"),
     *("open files", "ports", "connections", "root", "network namespaces", "netem", "TUN", "limits on a broker"),
     *(f"broker {name}" for name in ("amqtt", "mosquitto", "nats", "rumqttd")),
+    "other brokers",
 }
 
 
