@@ -30,7 +30,7 @@ def commands():
 
 def test_the_readmes_commands_work_in_their_order(tmp_path):
     words = commands()
-    assert [line[0] for line in words] == ["doctor", "presets", "plan", "run", "show"]
+    assert [line[0] for line in words] == ["doctor", "presets", "plan", "run", "show", "clean"]
 
     for line in words:
         done = brokerlab(*line, *(SMALLER if line[0] == "run" else []), folder=tmp_path)
