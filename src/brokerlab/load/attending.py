@@ -1,6 +1,7 @@
 """What roles have in common whose clients exchange small packets with the broker, and no load."""
 
 import select
+from abc import ABC, abstractmethod
 from typing import Generic, Protocol, TypeVar
 
 from brokerlab.load.connection import Session
@@ -24,7 +25,7 @@ class Attended(Protocol):
 One = TypeVar("One", bound=Attended)
 
 
-class Attending(Generic[One]):
+class Attending(ABC, Generic[One]):
     """The connections of a worker's clients: opened, kept alive, read and written as they allow."""
 
     def __init__(
@@ -37,13 +38,13 @@ class Attending(Generic[One]):
 
     # -- what a role says of its clients --------------------------------------------------------------------------
 
+    @abstractmethod
     def _attended(self, session: Session) -> One:
         """The client of a connection that stands."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _heard(self, fd: int, each: One, data: bytes, arrived_ns: int) -> None:
         """Takes what the broker sent; an OSError ends the connection."""
-        raise NotImplementedError
 
     def _handed(self, each: One) -> Handed | None:
         """What to do with the times at which a client's packets were handed over."""
