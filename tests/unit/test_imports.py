@@ -14,11 +14,12 @@ import brokerlab
 
 ROOT = Path(brokerlab.__file__).parent
 
-# Which parts a part may import, beside itself, `errors`, `inventory` and the package's version.
+# Which parts a part may import, beside itself, `errors`, `inventory`, `inside` and the package's version.
 MEASURING = {"study", "stats", "record"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "inventory": set(),
+    "inside": set(),
     "study": set(),
     "stats": set(),
     "presets": {"study"},
@@ -34,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "web": MEASURING | {"pipeline", "report"},
 }
 ALLOWED["cli"] = set(ALLOWED)
-FOR_ALL = {"errors", "inventory", "brokerlab"}
+FOR_ALL = {"errors", "inventory", "inside", "brokerlab"}
 
 
 def module_name(path: Path) -> str:

@@ -4,7 +4,7 @@ A driver describes; it starts nothing. `process.py` starts and stops what a driv
 the lab proves that it is ready. What a broker cannot do its driver does not implement.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -106,6 +106,7 @@ class Node:
     is_open_before_users: bool = False  # opens its port before it knows who may come in: one refusal says nothing yet
     # Name and password that all clients say where there are no users: it asks for them, and takes any.
     login: tuple[str, str] | None = None
+    joins: tuple[tuple[str, ...], ...] = ()  # commands, run once it is ready, that make it a member of its cluster
     page: str | None = None  # the address (http) where it tells its own counters (CountsOnPage)
     page_headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # for it, such as telling.basic(…)
 
@@ -121,6 +122,37 @@ class Endpoint:
     path: str = "/mqtt"  # of WebSocket
     user: str | None = None  # of all clients, where the workload names none
     password: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Where one node of an ensemble is to be."""
+
+    index: int
+    host: str  # what it listens on, and where the others reach it
+    port: int  # of MQTT
+    folder: Path  # of all its files
+    spare: tuple[int, ...] = ()  # free ports of its host, for what the nodes say to each other and for pages
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The nodes of a cluster as a driver describes them."""
+
+    nodes: tuple[Node, ...]  # by seat
+    servers: tuple[Node, ...] = ()  # what they need beside them (Redis), started first, each at the first seat
+    is_together: bool = False  # all are started before the first is waited for; otherwise one after the other
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The far end of a bridge: another broker's listener, and how a bridge gets in."""
+
+    name: str
+    host: str
+    port: int
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
 
 
 class Broker(Protocol):
@@ -192,6 +224,39 @@ class RunsElsewhere(Protocol):
     """A broker that somebody else runs: it is reached, and never started, stopped, limited or sampled."""
 
     def endpoint(self, choice: BrokerChoice, transport: Transport) -> Endpoint: ...
+
+
+@runtime_checkable
+class Clusters(Protocol):
+    """A broker whose nodes are one: what is published at any of them is delivered at all."""
+
+    def cluster(self, choice: BrokerChoice, seats: Sequence[Seat], *, security: Security = OPEN) -> Group: ...
+
+
+@runtime_checkable
+class Bridges(Protocol):
+    """A broker that carries messages to and from another broker by itself."""
+
+    def bridged(
+        self, choice: BrokerChoice, seat: Seat, *, peers: Sequence[Peer], security: Security = OPEN
+    ) -> Node:  # fmt: skip
+        """The node that opens a bridge to each peer, for all topics and both ways.
+
+        No message goes back where it came from.
+        """
+        ...
+
+
+@runtime_checkable
+class TellsMembers(Protocol):
+    """A broker whose nodes tell how many of them there are."""
+
+    def members(self, node: Node) -> int | None:
+        """How many nodes this one knows as running members, itself included; None when it does not answer.
+
+        It is asked from inside the node's namespace, about once a second; it takes less than two.
+        """
+        ...
 
 
 @runtime_checkable

@@ -31,6 +31,7 @@ from brokerlab.brokers.base import Node
 from brokerlab.brokers.limits import Cage
 from brokerlab.brokers.running import Running
 from brokerlab.errors import RunError
+from brokerlab.inside import inside
 from brokerlab.inventory import Thing
 from brokerlab.study.limit_values import UNLIMITED, Limits
 
@@ -48,10 +49,12 @@ class BrokerProcess:
 
     Its files go to `folder` and its output to `<folder>.log` beside it. `is_alive()` right after the start
     says nothing yet about a broken configuration: the lab's proof of readiness does.
+    It lives in a network namespace of ours where one is named (inside.py).
     """
 
-    def __init__(self, node: Node, *, folder: Path, limits: Limits = UNLIMITED) -> None:
+    def __init__(self, node: Node, *, folder: Path, limits: Limits = UNLIMITED, namespace: str | None = None) -> None:
         self.node = node
+        self.namespace = namespace
         self.cage = Cage(limits)
         self.folder = folder.absolute()
         self.log = self.folder.with_name(self.folder.name + ".log")
@@ -64,14 +67,15 @@ class BrokerProcess:
         """Returns when the process exists; a start that fails in the middle is undone."""
         if self._popen is not None:
             raise ValueError(f"the broker in {self.folder} was started already")
-        ports.require_free(self.node.host, self.node.port)
+        with inside(self.namespace):
+            ports.require_free(self.node.host, self.node.port)
         try:
             self.cage.make()
             self._note(Thing("node", str(self.folder)))
             for name in self.node.scratch:
                 self._note(Thing("folder", str(self.folder / name)))
             self._write_files()
-            with self.log.open("ab") as log:
+            with self.log.open("ab") as log, inside(self.namespace):
                 self._popen = self._spawn(log.fileno())
             self._note(Thing("process", str(self.pid), started_ticks=inventory.started_ticks(self.pid)))
         except OSError as problem:
@@ -254,7 +258,8 @@ class BrokerProcess:
 
 def owns_listener(process: Running, host: str, port: int) -> bool:
     """Whether host:port is listened on by this process or its descendants, and by nobody else."""
-    return ports.all_listeners_in(process.pids(), host, port)
+    with inside(process.namespace):
+        return ports.all_listeners_in(process.pids(), host, port)
 
 
 def _descendants(pid: int) -> Iterator[int]:

@@ -10,6 +10,7 @@ class Running(Protocol):
     """BrokerProcess is one that we started; Reached is somebody else's."""
 
     node: Node
+    namespace: str | None  # the network namespace that it is in; None: ours
 
     @property
     def is_ours(self) -> bool:
@@ -38,6 +39,7 @@ class Reached:
     """Somebody's broker: nothing of it is ours to start, stop or sample. Our clients notice when it is gone."""
 
     is_ours = False
+    namespace: str | None = None
 
     def __init__(self, node: Node) -> None:
         self.node = node

@@ -66,6 +66,7 @@ class WorkerSpec:
     files: str = ""  # what the names of its raw files begin with, such as "probe_"
     hears_qos: int = 0  # what publishers that also hear ask for
     heard_index: int = 0  # where they count in the shared progress array what they hear
+    namespace: str | None = None  # the network namespace that it lives in; None: that of the lab
 
     def folder(self, kind: str) -> Path:
         """Where this worker's raw files of a kind go."""

@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 import pyarrow.compute  # noqa: F401 - Arrow imports it at the first `take`, which would hold the schedule up by 0.1 s
 
 from brokerlab.errors import LabError
+from brokerlab.inside import enter
 from brokerlab.load.alarm import Alarm, now_ns
 from brokerlab.load.openfiles import raise_open_files
 from brokerlab.load.parting import Parting
@@ -63,6 +64,7 @@ def _last_word(
     spec: WorkerSpec, pipe: Connection, counts: MutableSequence[int], progress: Progress
 ) -> Stopped | Failed:
     try:
+        enter(spec.namespace)
         with select.epoll() as epoll:
             return _serve(spec, pipe, epoll, counts, progress)
     except (LabError, OSError, EOFError) as problem:
