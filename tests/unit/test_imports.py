@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "brokers": MEASURING,
     "network": MEASURING,
     "load": MEASURING,
-    "bridge": MEASURING,
+    "bridge": MEASURING | {"load"},  # its wire (docs/design/0008)
     "lab": MEASURING | {"brokers", "network", "load", "bridge"},
     "pipeline": MEASURING | {"quality"},
     "report": MEASURING | {"pipeline"},

@@ -1,0 +1,1 @@
+"""The client-side bridge: joins any two brokers, with a transformer in between (docs/bridge.md)."""

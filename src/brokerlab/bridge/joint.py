@@ -1,0 +1,64 @@
+"""The bridge as a joint between two nodes of the lab: what to start, and what it reads.
+
+    joint = joint_between("0-1", Side("10.0.0.1:1883"), Side("10.0.0.2:1883"), subscribe=["#"], qos=1)
+    joint.argv     the command, to be started in a folder that holds joint.files; it stays in the foreground
+    joint.files    name -> text
+
+It says `joined` on its standard output, a line of its own, when every connection stands and every subscription is
+granted; before that it tries again for as long as it takes. SIGTERM ends it cleanly.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+JOINED = "joined"  # the line that says that messages pass
+CONFIG = "bridge.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two brokers, and how the bridge gets in."""
+
+    address: str  # host:port
+    protocol: str = "3.1.1"  # with 5.0 on both sides no memory is needed to know our own messages again
+    transport: str = "tcp"
+    authority: Path | None = None  # who must have signed its certificate (PEM)
+    user: str | None = None
+    password: str | None = None  # env:NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    argv: tuple[str, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def joint_between(
+    name: str, first: Side, second: Side, *, subscribe: Sequence[str] = ("#",), qos: int = 2, both: bool = True
+) -> Joint:
+    """A bridge that passes all topics below the filters from the first to the second, and back if `both`.
+
+    `name` must be another for each bridge at one broker: the bridge's client identifiers begin with it.
+    """
+    content = {
+        "bridge": 1,
+        "name": name,
+        "brokers": {"first": _broker(first), "second": _broker(second)},
+        "routes": {
+            "joint": {"from": "first", "to": "second", "subscribe": list(subscribe), "qos": qos, "both": both},
+        },
+    }
+    # JSON is YAML, and quotes what needs it.
+    return Joint((sys.executable, "-m", "brokerlab.bridge", CONFIG), {CONFIG: json.dumps(content, indent=2) + "\n"})
+
+
+def _broker(side: Side) -> dict[str, Any]:
+    written: dict[str, Any] = {"address": side.address, "protocol": side.protocol, "transport": side.transport}
+    for key in ("authority", "user", "password"):
+        if (value := getattr(side, key)) is not None:
+            written[key] = str(value)
+    return written
