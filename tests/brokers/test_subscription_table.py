@@ -14,7 +14,7 @@ from brokerlab.lab.watching import Watcher
 from brokerlab.load.client import Client as Speaker
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Client, Go, WorkerSpec
-from brokerlab.pipeline.manifests import Phase
+from brokerlab.pipeline.manifest_row import Phase
 from brokerlab.pipeline.reduce.sessions import read_sessions
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import read_manifest

@@ -12,7 +12,7 @@ from pipeline_runs import new_study
 
 from brokerlab.errors import UserError
 from brokerlab.pipeline.jobs import AnalysisSummary, analyze
-from brokerlab.pipeline.schemas import GRAIN, PIPELINE_VERSION, TABLES, arrow_schema
+from brokerlab.pipeline.schemas import PIPELINE_VERSION, TABLES, arrow_schema
 from brokerlab.pipeline.tables import TABLE_NAMES, read_table, table_as_csv
 
 pytestmark = pytest.mark.pipeline
@@ -51,7 +51,7 @@ def test_summary_counts_verdicts_and_progress_names_every_table(analyzed):
 def test_ledger_of_the_ten_messages(results):
     ledger = row(results, "delivery", run_id=TEN)
 
-    assert {name: ledger[name] for name in TABLES["delivery"].names[2:]} == {
+    assert {name: ledger[name] for name in TABLES["delivery"].columns.names[2:]} == {
         "qos_asked": 1, "qos_granted": 1, "contract": "at least once", "identity": "full",
         "published": 10, "acknowledged": 9, "never_acknowledged": 1,
         "expected": 10, "delivered": 8, "lost": 2, "acknowledged_lost": 1,
@@ -181,15 +181,15 @@ def test_runs_say_where_they_come_from(results):
 @pytest.mark.parametrize("name", TABLE_NAMES)
 def test_schema_and_grain_on_disk(results, name):
     table = read_table(results, name)
-    keys = [tuple(key.values()) for key in table.select(GRAIN[name]).to_pylist()]
+    keys = [tuple(key.values()) for key in table.select(TABLES[name].grain).to_pylist()]
 
-    assert types_of(table.schema) == types_of(arrow_schema(TABLES[name]))
+    assert types_of(table.schema) == types_of(arrow_schema(TABLES[name].columns))
     assert len(keys) == len(set(keys)) > 0
     assert all(part is not None for key in keys for part in key)
 
 
 def types_of(schema: pa.Schema) -> dict[str, str]:
-    """Arrow names the inside of a map differently in files; whether null is allowed is not ours to say (schemas.py)."""
+    """Arrow names the inside of a map differently in files; whether null is allowed is not ours to say (schemas)."""
     return {field.name: "map" if pa.types.is_map(field.type) else str(field.type) for field in schema}
 
 
@@ -221,7 +221,7 @@ def test_a_failed_analysis_leaves_the_old_tables(results, spark, tmp_path, monke
     study = new_study(tmp_path / "again")
     shutil.copytree(results.path, study.path, dirs_exist_ok=True)
     before = {path: path.read_bytes() for path in study.tables.rglob("*.parquet")}
-    monkeypatch.setattr("brokerlab.pipeline.jobs.delivery_table", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("brokerlab.pipeline.transforms.delivery.make", lambda *_, **__: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
         analyze(spark, study)

@@ -6,7 +6,8 @@ from pipeline_runs import MS, RunBuilder, S, arrival, publication, write_rows
 
 from brokerlab.pipeline.manifests import manifests_table, read_facts
 from brokerlab.pipeline.reduce.work import pieces_of, reduce_work
-from brokerlab.pipeline.schemas import MANIFESTS, PARTIALS
+from brokerlab.pipeline.schemas.families import PARTIALS
+from brokerlab.pipeline.schemas.manifests import MANIFESTS
 from brokerlab.pipeline.transforms.jitter import jitter_table
 from brokerlab.pipeline.transforms.sessions import sessions_table
 from brokerlab.pipeline.transforms.timeline import timeline_table

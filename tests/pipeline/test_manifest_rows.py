@@ -5,7 +5,8 @@ from pipeline_runs import RunBuilder
 
 from brokerlab.errors import UserError
 from brokerlab.pipeline.manifests import manifests_table, places_tables, read_facts, read_runs
-from brokerlab.pipeline.schemas import MANIFESTS, arrow_schema
+from brokerlab.pipeline.schemas import arrow_schema
+from brokerlab.pipeline.schemas.manifests import MANIFESTS
 
 pytestmark = pytest.mark.pipeline
 

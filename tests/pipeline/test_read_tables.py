@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from brokerlab.errors import UserError
-from brokerlab.pipeline.schemas import GRAIN, TABLES
+from brokerlab.pipeline.schemas import TABLES
 from brokerlab.pipeline.tables import TABLE_NAMES, read_table, table_as_csv, table_as_json
 
 pytestmark = pytest.mark.pipeline
@@ -24,8 +24,13 @@ EXAMPLE = pa.table(
 )
 
 
-def test_names_are_those_of_the_schemas():
-    assert tuple(TABLES) == TABLE_NAMES == tuple(GRAIN)
+@pytest.mark.parametrize("name", TABLE_NAMES)
+def test_grain_and_order_are_columns_of_the_table(name):
+    table = TABLES[name]
+    order = {by if isinstance(by, str) else by.column for by in table.order}
+
+    assert set(table.grain) <= set(table.columns.names)
+    assert order - {"position"} <= set(table.columns.names)
 
 
 def test_csv_writes_maps_lists_and_nulls():

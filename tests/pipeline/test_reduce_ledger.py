@@ -8,7 +8,8 @@ from pipeline_runs import MS, RunBuilder, arrival, publication, write_rows
 
 from brokerlab.pipeline.manifests import read_facts
 from brokerlab.pipeline.reduce.work import Work, bundles_of, pieces_of, reduce_work
-from brokerlab.pipeline.schemas import PARTIALS, arrow_schema
+from brokerlab.pipeline.schemas import arrow_schema
+from brokerlab.pipeline.schemas.families import PARTIALS
 from brokerlab.record.schemas import DELIVERIES
 
 pytestmark = pytest.mark.pipeline

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from brokerlab import inventory
@@ -20,41 +21,18 @@ from brokerlab.errors import UserError
 from brokerlab.inventory import Thing
 from brokerlab.pipeline.columns import place_among
 from brokerlab.pipeline.manifests import RunFacts, manifests_table, places_tables, read_runs
-from brokerlab.pipeline.schemas import CELL_PLACES, MANIFESTS, PARTIALS, RUN_PLACES, TABLES
+from brokerlab.pipeline.schemas import TABLES
+from brokerlab.pipeline.schemas.families import PARTIALS
+from brokerlab.pipeline.schemas.kinds import Among
+from brokerlab.pipeline.schemas.manifests import CELL_PLACES, MANIFESTS, RUN_PLACES
 from brokerlab.pipeline.sources import read_back, read_partials, write
 from brokerlab.pipeline.tables import TABLE_NAMES, read_table
-from brokerlab.pipeline.transforms import family
-from brokerlab.pipeline.transforms.capacity import capacity_table
-from brokerlab.pipeline.transforms.cells import METRICS, cells_table, run_values
-from brokerlab.pipeline.transforms.counters import counters_table
-from brokerlab.pipeline.transforms.delivery import delivery_table
-from brokerlab.pipeline.transforms.jitter import jitter_table
-from brokerlab.pipeline.transforms.latency import histogram_table, latency_table
-from brokerlab.pipeline.transforms.runs import runs_table
-from brokerlab.pipeline.transforms.sessions import sessions_table
-from brokerlab.pipeline.transforms.subscribers import subscribers_table
-from brokerlab.pipeline.transforms.throughput import throughput_table
-from brokerlab.pipeline.transforms.timeline import timeline_table
-from brokerlab.pipeline.transforms.usage import resources_table
+from brokerlab.pipeline.transforms import Analysis, family
 from brokerlab.record.directory import StudyDirectory
-from brokerlab.stats.interval import t_factor
 
 Say = Callable[[str], None]
 
 _WORKSHOP = ".analysis"  # below tables/; whatever is in it is ours to remove
-_COUNTS = (
-    "received",
-    "received_bytes",
-    "sent",
-    "sent_bytes",
-    "dropped",
-    "connections",
-    "subscriptions",
-    "retained",
-    "queued",
-)
-_PHASES = ("idle", "connect", "subscribe", "warmup", "measure", "drain", "teardown")
-_EVENTS = ("tcp", "connack", "suback", "disconnect")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,26 +79,18 @@ class _Tables:
 
     def make(self, partials: DataFrame, *, confidence_percent: float) -> None:
         """Writes every table once; a later one reads what an earlier one wrote instead of computing it again."""
-        manifests = self._spark.createDataFrame(manifests_table(self._facts), schema=MANIFESTS)
-        readable = self._readable(partials)
-        runs = self._save("runs", runs_table(manifests, partials=partials))
-        delivery = self._save("delivery", delivery_table(partials, runs=readable))
-        latency = self._save("latency", latency_table(partials, runs=readable))
-        self._save("histogram", histogram_table(partials, runs=readable))
-        throughput = self._save("throughput", throughput_table(partials, runs=readable))
-        self._save("timeline", timeline_table(partials, runs=readable))
-        jitter = self._save("jitter", jitter_table(partials, runs=readable))
-        self._save("subscribers", subscribers_table(partials, runs=readable))
-        self._save("sessions", sessions_table(partials, runs=readable))
-        self._save("capacity", capacity_table(partials, runs=readable))
-        resources = self._save("resources", resources_table(partials, runs=readable, throughput=throughput))
-        self._save("counters", counters_table(partials, runs=readable))
-        values = run_values(
-            latency=latency, delivery=delivery, throughput=throughput, jitter=jitter, resources=resources, runs=runs
+        finished: dict[str, DataFrame] = {}
+        analysis = Analysis(
+            partials=partials,
+            manifests=self._spark.createDataFrame(manifests_table(self._facts), schema=MANIFESTS),
+            runs=self._readable(partials),
+            tables=finished,
+            confidence_percent=confidence_percent,
+            most_runs=max(Counter(run.row["cell"] for run in self._facts).values()),
         )
-        factors = self._t_factors(confidence_percent)
-        cells = cells_table(values, runs=runs, t_factors=factors, confidence_percent=confidence_percent)
-        self._save("cells", cells)
+        for name in TABLE_NAMES:
+            module = import_module(f"brokerlab.pipeline.transforms.{name}")
+            finished[name] = self._save(name, module.make(analysis))
 
     def _readable(self, partials: DataFrame) -> DataFrame:
         """One row of MANIFESTS per run without a damaged file; found out once and not once a table."""
@@ -132,36 +102,19 @@ class _Tables:
         self._say(f"table {name}")
         path = self._folder / "tables" / name
         write(self._in_order(name, table), path)
-        return read_back(self._spark, path, TABLES[name])
+        return read_back(self._spark, path, TABLES[name].columns)
 
     def _in_order(self, name: str, table: DataFrame) -> DataFrame:
         """The table as one sorted file: a reader without Spark gets its rows in an order that means something."""
-        places, key = (self._cell_places, "cell") if name == "cells" else (self._run_places, "run_id")
-        placed = table.join(F.broadcast(places), on=key, how="left")
-        return placed.coalesce(1).sortWithinPartitions(*_row_order(name)).select(*TABLES[name].names)
+        order = [place_among(by.column, by.values) if isinstance(by, Among) else F.col(by) for by in TABLES[name].order]
+        return self._placed(table).coalesce(1).sortWithinPartitions(*order).select(*TABLES[name].columns.names)
 
-    def _t_factors(self, confidence_percent: float) -> dict[int, float]:
-        most = max(Counter(run.row["cell"] for run in self._facts).values())
-        return {n: t_factor(n, confidence_percent=confidence_percent) for n in range(2, most + 1)}
-
-
-def _row_order(name: str) -> list[Column | str]:
-    """By run or cell, and within it as a reader would list the rows."""
-    within: dict[str, list[Column | str]] = {
-        "delivery": ["qos_asked", "qos_granted"],
-        "latency": ["kind", "group"],
-        "histogram": ["kind", "group", "bucket"],
-        "throughput": [F.desc("window")],
-        "timeline": ["second"],
-        "jitter": ["subscriber", "publisher"],
-        "subscribers": ["subscriber"],
-        "sessions": [place_among("event", _EVENTS), "event"],
-        "capacity": ["trial"],
-        "resources": ["node", place_among("phase", _PHASES), "phase"],
-        "counters": ["node", place_among("count", _COUNTS), "name"],
-        "cells": [place_among("metric", list(METRICS))],
-    }
-    return ["order", "position"] if name == "runs" else ["position", *within[name]]
+    def _placed(self, table: DataFrame) -> DataFrame:
+        """With the `position` of the row's run or cell, where it is about one."""
+        for key, places in (("run_id", self._run_places), ("cell", self._cell_places)):
+            if key in table.columns:
+                return table.join(F.broadcast(places), on=key, how="left")
+        return table
 
 
 @contextmanager

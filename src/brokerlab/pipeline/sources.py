@@ -18,7 +18,8 @@ from pyspark.sql import types as T
 
 from brokerlab.pipeline.manifests import RunFacts, read_facts
 from brokerlab.pipeline.reduce.work import Work, bundles_of, pieces_of, reduce_work
-from brokerlab.pipeline.schemas import PARTIALS, WORK, arrow_schema
+from brokerlab.pipeline.schemas import arrow_schema
+from brokerlab.pipeline.schemas.families import PARTIALS, WORK
 from brokerlab.record.directory import RunDirectory
 
 _FEWEST_TASKS = 8  # some more than a small machine's cores, so that they end together

@@ -30,7 +30,7 @@ class Tally:
         self._counts += bucket_counts(ns)
 
     def moments(self) -> dict[str, int | float]:
-        """The columns of schemas.MOMENTS but kind and group."""
+        """The columns of schemas.families.MOMENTS but kind and group."""
         return {
             "n": self.n,
             "sum_ns": self.sum_ns,
@@ -44,7 +44,7 @@ class Tally:
         }
 
     def buckets(self) -> dict[str, list[int | None]]:
-        """The columns of schemas.BUCKET but kind and group: buckets with a count, ascending."""
+        """The columns of schemas.families.BUCKET but kind and group: buckets with a count, ascending."""
         filled = np.flatnonzero(self._counts)
         bucket = filled + NEGATIVE_BUCKET
         low, high = bucket_bounds(bucket)

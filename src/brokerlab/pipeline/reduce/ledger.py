@@ -24,7 +24,7 @@ from brokerlab.pipeline.reduce.raw import Bools, Longs, longs, longs_or_zero
 
 COLUMNS = ("subscriber", "publisher", "seq", "dup", "intended_ns", "received_ns", "resolution_ns")
 
-# What is counted per flow; the names are columns of schemas.FLOW.
+# What is counted per flow; the names are columns of schemas.families.FLOW.
 _COUNTS = (
     "arrivals",
     "delivered",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from brokerlab.pipeline.manifests import Phase
+from brokerlab.pipeline.manifest_row import Phase
 from brokerlab.pipeline.reduce.raw import Bools, DamagedFileError, Longs, longs, longs_or_zero, read_files
 
 COLUMNS = ("publisher", "seq", "payload_bytes", "intended_ns", "sent_ns", "acked_ns")

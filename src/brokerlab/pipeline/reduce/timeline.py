@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from brokerlab.pipeline.manifests import Phase
+from brokerlab.pipeline.manifest_row import Phase
 from brokerlab.pipeline.reduce.raw import Longs, longs, stretches
 from brokerlab.stats.histogram import BUCKETS, NEGATIVE_BUCKET, bucket_bounds, bucket_index
 

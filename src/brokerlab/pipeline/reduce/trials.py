@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from brokerlab.pipeline.manifests import Phase
+from brokerlab.pipeline.manifest_row import Phase
 from brokerlab.pipeline.reduce.expectation import Expectation
 from brokerlab.pipeline.reduce.latency import Tally
 from brokerlab.pipeline.reduce.ledger import FirstArrivals

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from brokerlab.pipeline.manifests import Phase
+from brokerlab.pipeline.manifest_row import Phase
 from brokerlab.pipeline.reduce.raw import Bools, Longs, longs, longs_or_zero, read_files
 
 COLUMNS = ("node", "process", "at_ns", "cpu_ns", "rss_bytes", "read_bytes", "written_bytes", "threads", "open_files")

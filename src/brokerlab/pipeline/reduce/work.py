@@ -33,7 +33,8 @@ from brokerlab.pipeline.reduce.sessions import read_sessions
 from brokerlab.pipeline.reduce.timeline import Timeline, counted_ticks
 from brokerlab.pipeline.reduce.trials import TrialArrivals, sent_rows
 from brokerlab.pipeline.reduce.usage import read_counters, read_samples, usage
-from brokerlab.pipeline.schemas import PARTIALS, arrow_schema
+from brokerlab.pipeline.schemas import arrow_schema
+from brokerlab.pipeline.schemas.families import PARTIALS
 
 _ROWS_AT_ONCE = 500_000
 _NUMBERED = re.compile(r"-\d+\.parquet$")
@@ -78,7 +79,7 @@ def bundles_of(work: Sequence[Work], *, count: int) -> list[tuple[Work, ...]]:
 
 
 def reduce_work(work: Work) -> Iterator[pa.RecordBatch]:
-    """The partial results of one piece, as batches of schemas.PARTIALS; a damaged file becomes a problem."""
+    """The partial results of one piece, as batches of schemas.families.PARTIALS; a damaged file becomes a problem."""
     parts: tuple[Callable[[Work], list[pa.RecordBatch]], ...] = (
         (_deliveries,) if work.deliveries else (_publications, _parts, _usage, _counters, _sessions)
     )

@@ -4,11 +4,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import accumulated, quantile_ms, share, total
-from brokerlab.pipeline.schemas import CAPACITY
-from brokerlab.pipeline.transforms import family
+from brokerlab.pipeline.schemas.capacity import CAPACITY
+from brokerlab.pipeline.transforms import Analysis, family
 
 _KEY = ("run_id", "phase")
 _NS_PER_S = 1e9
+
+
+def make(analysis: Analysis) -> DataFrame:
+    return capacity_table(analysis.partials, runs=analysis.runs)
 
 
 def capacity_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:

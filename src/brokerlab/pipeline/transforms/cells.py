@@ -7,28 +7,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import share
-from brokerlab.pipeline.schemas import CELLS
-from brokerlab.pipeline.transforms.usage import is_broker
-
-# Name and unit of every metric, in the order of the table.
-METRICS = {
-    "latency.mean": "ms",
-    "latency.p50": "ms",
-    "latency.p95": "ms",
-    "latency.p99": "ms",
-    "latency.p99_9": "ms",
-    "latency.max": "ms",
-    "delivery.failure_percent": "%",
-    "delivery.duplicated": "messages",
-    "throughput.published_per_s": "1/s",
-    "throughput.delivered_per_s": "1/s",
-    "jitter.interarrival_sd": "ms",
-    "jitter.rfc3550": "ms",
-    "capacity.rate_per_s": "1/s",
-    "resources.broker_cpu_percent": "%",
-    "resources.broker_rss_max_mib": "MiB",
-    "resources.cpu_us_per_delivery": "µs",
-}
+from brokerlab.pipeline.schemas.cells import CELLS, METRICS
+from brokerlab.pipeline.transforms import Analysis
+from brokerlab.pipeline.transforms.resources import is_broker
+from brokerlab.stats.interval import t_factor
 
 _LATENCY = {
     "latency.mean": "mean_ms",
@@ -38,6 +20,17 @@ _LATENCY = {
     "latency.p99_9": "p99_9_ms",
     "latency.max": "max_ms",
 }
+
+
+def make(analysis: Analysis) -> DataFrame:
+    confidence_percent = analysis.confidence_percent
+    factors = {n: t_factor(n, confidence_percent=confidence_percent) for n in range(2, analysis.most_runs + 1)}
+    return cells_table(
+        run_values(analysis.tables),
+        runs=analysis.tables["runs"],
+        t_factors=factors,
+        confidence_percent=confidence_percent,
+    )
 
 
 def cells_table(
@@ -76,18 +69,16 @@ def cells_table(
     )
 
 
-def run_values(
-    *,
-    latency: DataFrame,
-    delivery: DataFrame,
-    throughput: DataFrame,
-    jitter: DataFrame,
-    resources: DataFrame,
-    runs: DataFrame,
-) -> DataFrame:
+def run_values(tables: Mapping[str, DataFrame]) -> DataFrame:
     """One row per run and metric, from the finished tables."""
-    rates, capacity = _throughput(throughput), _long(runs, {"capacity.rate_per_s": F.col("capacity_per_s")})
-    measured = [_latency(latency), _delivery(delivery), *rates, _jitter(jitter), capacity, _resources(resources)]
+    measured = [
+        _latency(tables["latency"]),
+        _delivery(tables["delivery"]),
+        *_throughput(tables["throughput"]),
+        _jitter(tables["jitter"]),
+        _long(tables["runs"], {"capacity.rate_per_s": F.col("capacity_per_s")}),
+        _resources(tables["resources"]),
+    ]
     return reduce(DataFrame.unionByName, measured)
 
 

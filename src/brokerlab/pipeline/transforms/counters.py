@@ -4,10 +4,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import total
-from brokerlab.pipeline.schemas import COUNTERS
-from brokerlab.pipeline.transforms import family
+from brokerlab.pipeline.schemas.counters import COUNTERS
+from brokerlab.pipeline.transforms import Analysis, family
 
 _NODE = "broker/0"  # of a counter that its broker never told
+
+
+def make(analysis: Analysis) -> DataFrame:
+    return counters_table(analysis.partials, runs=analysis.runs)
 
 
 def counters_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:

@@ -4,8 +4,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import contract, contract_verdict, share, total
-from brokerlab.pipeline.schemas import DELIVERY
-from brokerlab.pipeline.transforms import family
+from brokerlab.pipeline.schemas.delivery import DELIVERY
+from brokerlab.pipeline.transforms import Analysis, family
+
+
+def make(analysis: Analysis) -> DataFrame:
+    return delivery_table(analysis.partials, runs=analysis.runs)
 
 
 def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:

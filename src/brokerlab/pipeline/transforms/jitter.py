@@ -4,10 +4,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import ms
-from brokerlab.pipeline.schemas import JITTER
-from brokerlab.pipeline.transforms import family
+from brokerlab.pipeline.schemas.jitter import JITTER
+from brokerlab.pipeline.transforms import Analysis, family
 
 _FLOW = ("run_id", "subscriber", "publisher")
+
+
+def make(analysis: Analysis) -> DataFrame:
+    return jitter_table(analysis.partials, runs=analysis.runs)
 
 
 def jitter_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:

@@ -5,8 +5,8 @@ from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import bucket_middle, ms, reaches, sample_sd, share, total
-from brokerlab.pipeline.schemas import HISTOGRAM, LATENCY
-from brokerlab.pipeline.transforms import family
+from brokerlab.pipeline.schemas.latency import LATENCY
+from brokerlab.pipeline.transforms import Analysis, family
 
 KINDS = ("intended", "sent")
 GROUPS = ("all",)  # that every run has; classes of payloads are those that arrived
@@ -17,10 +17,8 @@ QUANTILES = {"p50_ms": 5000, "p90_ms": 9000, "p95_ms": 9500, "p99_ms": 9900, "p9
 _KEY = ("run_id", "kind", "group")
 
 
-def histogram_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
-    """One row per run, kind, group and bucket that holds a delivery."""
-    merged = family(partials, "bucket").groupBy(*_KEY, "bucket", "low_ns", "high_ns").agg(total("n").alias("n"))
-    return merged.join(runs.select("run_id", "cell"), on="run_id", how="inner").to(HISTOGRAM)
+def make(analysis: Analysis) -> DataFrame:
+    return latency_table(analysis.partials, runs=analysis.runs)
 
 
 def latency_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:

@@ -3,8 +3,12 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from brokerlab.pipeline.schemas import RUNS
-from brokerlab.pipeline.transforms import family
+from brokerlab.pipeline.schemas.runs import RUNS
+from brokerlab.pipeline.transforms import Analysis, family
+
+
+def make(analysis: Analysis) -> DataFrame:
+    return runs_table(analysis.manifests, partials=analysis.partials)
 
 
 def runs_table(manifests: DataFrame, *, partials: DataFrame) -> DataFrame:

@@ -4,8 +4,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import ms, share
-from brokerlab.pipeline.schemas import SESSIONS
-from brokerlab.pipeline.transforms import family
+from brokerlab.pipeline.schemas.sessions import SESSIONS
+from brokerlab.pipeline.transforms import Analysis, family
+
+
+def make(analysis: Analysis) -> DataFrame:
+    return sessions_table(analysis.partials, runs=analysis.runs)
 
 
 def sessions_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:

@@ -5,10 +5,14 @@ from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import share, total
-from brokerlab.pipeline.schemas import SUBSCRIBERS
-from brokerlab.pipeline.transforms import family
+from brokerlab.pipeline.schemas.subscribers import SUBSCRIBERS
+from brokerlab.pipeline.transforms import Analysis, family
 
 _COUNTS = ("delivered", "duplicated", "overlapping", "reordered", "stale")
+
+
+def make(analysis: Analysis) -> DataFrame:
+    return subscribers_table(analysis.partials, runs=analysis.runs)
 
 
 def subscribers_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:

@@ -4,9 +4,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import share, total
-from brokerlab.pipeline.schemas import THROUGHPUT
+from brokerlab.pipeline.schemas.throughput import THROUGHPUT
+from brokerlab.pipeline.transforms import Analysis
 
 _NS_PER_S = 1e9
+
+
+def make(analysis: Analysis) -> DataFrame:
+    return throughput_table(analysis.partials, runs=analysis.runs)
 
 
 def throughput_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:

@@ -4,10 +4,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import accumulated, quantile_ms
-from brokerlab.pipeline.schemas import TIMELINE
-from brokerlab.pipeline.transforms import family
+from brokerlab.pipeline.schemas.timeline import TIMELINE
+from brokerlab.pipeline.transforms import Analysis, family
 
 _KEY = ("run_id", "second", "kind")
+
+
+def make(analysis: Analysis) -> DataFrame:
+    return timeline_table(analysis.partials, runs=analysis.runs)
 
 
 def timeline_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:

@@ -1,19 +1,8 @@
-"""What the raw files come to: families of partial results, which Spark merges into tables.
-
-Fields are nullable throughout, because Spark takes everything that it reads from files as nullable.
-"""
+"""Between jobs: what the raw files come to, in families of partial results, which Spark merges into tables."""
 
 from pyspark.sql import types as T
 
-TEXT, INT, LONG, REAL, BOOL = T.StringType(), T.IntegerType(), T.LongType(), T.DoubleType(), T.BooleanType()
-TEXTS = T.ArrayType(TEXT)
-TEXT_BY_TEXT = T.MapType(TEXT, TEXT)
-REAL_BY_TEXT = T.MapType(TEXT, REAL)
-
-
-def schema(**fields: T.DataType) -> T.StructType:
-    return T.StructType([T.StructField(name, kind) for name, kind in fields.items()])
-
+from brokerlab.pipeline.schemas.kinds import BOOL, INT, LONG, REAL, TEXT, TEXTS, schema
 
 # One row per publisher.
 PUBLISHER = schema(
@@ -186,3 +175,9 @@ FAMILIES = {
     "echo": ECHO,
     "problem": PROBLEM,
 }
+
+# A tagged union, so that the raw files are read once for all tables: exactly one family is not null in a row.
+PARTIALS = schema(run_id=TEXT, **FAMILIES)
+
+# What is to be read: one row per piece of work, the delivery files of one worker, or, with an empty list, all else.
+WORK = schema(bundle=INT, run_directory=TEXT, deliveries=TEXTS)

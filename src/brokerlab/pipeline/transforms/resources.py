@@ -4,10 +4,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import mib, share
-from brokerlab.pipeline.schemas import RESOURCES
-from brokerlab.pipeline.transforms import family
+from brokerlab.pipeline.schemas.resources import RESOURCES
+from brokerlab.pipeline.transforms import Analysis, family
 
 _BUSY_PERCENT = 80  # below it a projection to the full CPU leaves what was seen (design, section 6)
+
+
+def make(analysis: Analysis) -> DataFrame:
+    return resources_table(analysis.partials, runs=analysis.runs, throughput=analysis.tables["throughput"])
 
 
 def is_broker() -> Column:

@@ -1,0 +1,79 @@
+"""Between jobs: what the manifests say, and the places of runs and cells in every table."""
+
+from pyspark.sql import types as T
+
+from brokerlab.pipeline.schemas.kinds import BOOL, INT, LONG, REAL, REAL_BY_TEXT, TEXT, TEXT_BY_TEXT, TEXTS, schema
+
+COUNTER_CLAIM = schema(
+    name=TEXT,
+    count=TEXT,  # which of the counts that all brokers have: brokers/base.py
+    has_proof=BOOL,  # includes the messages of the proof of readiness
+    has_sys=BOOL,  # of what was sent: includes what our reader of counters was told
+    why_not=TEXT,  # why it cannot be held against our count in this run; null: it can
+    note=TEXT,
+)
+
+# A trial of a search, as it was decided when it was made.
+TRIAL = schema(
+    trial=INT,
+    phase=TEXT,
+    rate_per_s=REAL,
+    start_ns=LONG,
+    end_ns=LONG,
+    passed=BOOL,  # null: a guard of the generator was broken, so it says nothing about the broker
+    why_not=TEXTS,
+)
+
+# One row per run directory whose manifest can be read.
+ABOUT_A_RUN = {
+    "run_id": TEXT,
+    "cell": TEXT,
+    "repetition": INT,
+    "order": INT,
+    "broker": TEXT,
+    "driver": TEXT,
+    "version": TEXT,
+    "qos": INT,
+    "levels": TEXT_BY_TEXT,
+    "verdict": TEXT,  # valid | invalid | collapsed
+    "reasons": TEXTS,
+    "started_at": TEXT,  # ISO 8601, UTC
+    "phases": REAL_BY_TEXT,  # seconds
+    "role": TEXT,  # one-way | echo | loop
+    "payload_bytes": INT,  # null where the messages of the run differ
+    "identity": TEXT,  # how deliveries were told apart: study/identity.py
+    "publishers": INT,
+    "subscribers": INT,
+    "arrivals": TEXT,
+    "rate_per_s": REAL,  # per publisher; null where no one rate holds: ramp, step, contact, closed loops
+    "window": INT,  # outstanding messages; null when the rate is given
+    "capacity_per_s": REAL,  # of a search: the largest rate of all publishers that passed twice; null: none did
+    "capacity_high_per_s": REAL,  # the smallest that failed twice: the capacity lies between; null: none did
+    "p99_limit_ms": REAL,  # of latency, in a trial that passes
+    "schedule_lag_p99_ms": REAL,
+    "generator_cpu_percent": REAL,  # of the busiest worker
+    "kernel": TEXT,
+    "cpu_model": TEXT,
+    "cores": INT,
+    "brokerlab": TEXT,
+    "pipeline": INT,
+}
+
+MANIFESTS = schema(
+    **ABOUT_A_RUN,
+    is_cut_off=BOOL,
+    qos_asked=INT,  # by those who subscribe: of devices' answers it is another than `qos`
+    measure_start_ns=LONG,  # null: the run did not get that far
+    measure_end_ns=LONG,
+    other_publications=LONG,  # of ours that are no load: the proof of readiness, probes, devices' answers, commands
+    other_bytes=LONG,  # of their payloads
+    proof_publications=LONG,  # of those: the proof of readiness alone
+    is_scalable=BOOL,  # the broker uses several cores; null: not known
+    system_cpu_percent=REAL,  # of all cores of the machine, measure phase
+    trials=T.ArrayType(TRIAL),
+    counters=T.ArrayType(COUNTER_CLAIM),
+)
+
+# Places in the order of every table: cells in natural order, then repetitions.
+RUN_PLACES = schema(run_id=TEXT, position=INT)
+CELL_PLACES = schema(cell=TEXT, position=INT)

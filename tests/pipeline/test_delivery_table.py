@@ -1,0 +1,74 @@
+"""The ledger's counts from literal partial results."""
+
+import pytest
+from pipeline_frames import flow, partials_from, runs_from
+
+from brokerlab.pipeline.transforms.delivery import delivery_table
+
+pytestmark = pytest.mark.pipeline
+
+
+@pytest.mark.parametrize(
+    ("qos", "acknowledged", "delivered", "lost_after", "verdict"),
+    [(0, 0, 5, None, "unknown"), (1, 5, 5, 0, "kept"), (1, 5, 3, 2, "broken"), (1, 4, 3, None, "unknown")],
+)
+def test_by_order_what_cannot_be_told_is_null(spark, qos, acknowledged, delivered, lost_after, verdict):
+    """Where everything was acknowledged the lost ones were too; where not, nobody knows which were lost."""
+    partials = partials_from(
+        spark,
+        ("a/1", "publisher", {"publisher": 0, "published": 5, "acknowledged": acknowledged}),
+        ("a/1", "expected", {"qos_granted": qos, "pairs": 5, "acknowledged_pairs": acknowledged}),
+        ("a/1", "flow", flow(subscriber=0, delivered=delivered, acknowledged_delivered=3) | {"qos_granted": qos}),
+    )
+    about = {"run_id": "a/1", "qos": qos, "identity": "order"}
+
+    (row,) = delivery_table(partials, runs=runs_from(spark, about)).collect()
+
+    assert (row.delivered, row.lost, row.unexpected) == (delivered, 5 - delivered, 0)
+    assert (row.duplicated, row.duplicated_flagged, row.reordered) == (None, None, None)
+    assert (row.acknowledged_lost, row.verdict, row.identity) == (lost_after, verdict, "order")
+    assert row.late == (0 if delivered == 5 else None)
+
+
+def test_answers_are_judged_by_the_qos_that_they_were_asked_with(spark):
+    """Published with QoS 2 and acknowledged; the answers were asked for with QoS 0, which may lose some."""
+    partials = partials_from(
+        spark,
+        ("a/1", "publisher", {"publisher": 0, "published": 5, "acknowledged": 5}),
+        ("a/1", "expected", {"qos_granted": 0, "pairs": 5, "acknowledged_pairs": 5}),
+        ("a/1", "flow", flow(subscriber=0, delivered=4, acknowledged_delivered=4, qos_granted=0)),
+    )
+    (row,) = delivery_table(partials, runs=runs_from(spark, {"run_id": "a/1", "qos": 2, "qos_asked": 0})).collect()
+
+    assert (row.qos_asked, row.qos_granted, row.contract, row.verdict) == (0, 0, "at most once", "kept")
+    assert (row.acknowledged, row.acknowledged_lost) == (5, 1)
+
+
+def test_flows_of_several_workers_add_up(spark):
+    partials = partials_from(
+        spark,
+        ("a/1", "publisher", {"publisher": 0, "published": 5, "acknowledged": 5}),
+        ("a/1", "publisher", {"publisher": 1, "published": 5, "acknowledged": 4}),
+        ("a/1", "expected", {"qos_granted": 1, "pairs": 20, "acknowledged_pairs": 18}),
+        ("a/1", "flow", flow(subscriber=0, delivered=9, acknowledged_delivered=9, duplicated=1)),
+        ("a/1", "flow", flow(subscriber=1, delivered=8, acknowledged_delivered=8, reordered=2)),
+        ("a/1", "unexpected", {"subscriber": 7, "qos_granted": None, "arrivals": 3}),
+    )
+    rows = delivery_table(partials, runs=runs_from(spark, {"run_id": "a/1"})).orderBy("qos_granted").collect()
+
+    names = (
+        "qos_granted",
+        "published",
+        "acknowledged",
+        "expected",
+        "delivered",
+        "lost",
+        "acknowledged_lost",
+        "unexpected",
+    )
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        (None, 10, 9, 0, 0, 0, 0, 3),
+        (1, 10, 9, 20, 17, 3, 1, 0),
+    ]
+    assert [row.failure_percent for row in rows] == [None, 15.0]
+    assert [row.verdict for row in rows] == ["unknown", "broken"]
