@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainValidator
 
-from brokerlab.study import access, factor, factors, life, names, readers, roles, wills
+from brokerlab.study import access, ensemble_values, factor, factors, life, names, readers, roles, wills
 from brokerlab.study import values as v
 from brokerlab.study.life import LifePart
 from brokerlab.study.limits import Cpus, LimitsPart, MemoryBytes
@@ -66,10 +66,10 @@ class BrokerPart(Part):
 
 class EnsemblePart(Part):
     nodes: Annotated[int, PlainValidator(readers.read_nodes)] = 1
-    join: Annotated[v.Join, PlainValidator(readers.read_join)] = v.Join.NONE
+    join: Annotated[ensemble_values.Join, PlainValidator(readers.read_join)] = ensemble_values.Join.NONE
 
-    def value(self) -> v.Ensemble:
-        return v.Ensemble(nodes=self.nodes, join=self.join)
+    def value(self) -> ensemble_values.Ensemble:
+        return ensemble_values.Ensemble(nodes=self.nodes, join=self.join)
 
 
 class SystemPart(Part):

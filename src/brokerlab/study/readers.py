@@ -4,9 +4,10 @@ import re
 from typing import NoReturn
 
 from brokerlab.study import names, quantity
+from brokerlab.study.ensemble_values import Join
 from brokerlab.study.factor import read_whole
 from brokerlab.study.problems import RuleError, check_name
-from brokerlab.study.values import Arrivals, Join
+from brokerlab.study.values import Arrivals
 
 FORMAT_VERSION = 1  # of the study file
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
+from brokerlab.study.ensemble_values import SINGLE, Ensemble
 from brokerlab.study.limit_values import UNLIMITED, Limits
 from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.pause_values import Pause
@@ -144,14 +145,6 @@ class SubscribeAt(StrEnum):
     AFTER = "after"  # the last one: they get what the broker retained
 
 
-class Join(StrEnum):
-    """How the nodes of an ensemble are connected."""
-
-    NONE = "none"
-    CLUSTER = "cluster"
-    BRIDGE = "bridge"
-
-
 @dataclass(frozen=True, slots=True)
 class Goals:
     question: str
@@ -170,15 +163,9 @@ class BrokerChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Ensemble:
-    nodes: int = 1
-    join: Join = Join.NONE
-
-
-@dataclass(frozen=True, slots=True)
 class System:
     brokers: tuple[BrokerChoice, ...]
-    ensemble: Ensemble = Ensemble()
+    ensemble: Ensemble = SINGLE
     limits: Limits = UNLIMITED
 
 

@@ -1,0 +1,329 @@
+"""The nodes of one broker, or of several that are joined: starts them, joins them, proves that messages cross.
+
+    alone      one node, proved ready
+    cluster    the driver says how its nodes find each other; together or one by one, as it wants
+    bridge     along a tree of pairs (study/tree.py): of two ends one opens, the lower number where both can
+
+Whatever fails on the way undoes all of it. Start it from a thread that lives as long as the nodes should.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from brokerlab.brokers.base import OPEN, Bridges, Broker, Clusters, Group, Node, Peer, Seat, Security
+from brokerlab.brokers.port import free_port
+from brokerlab.brokers.process import BrokerProcess, owns_listener
+from brokerlab.brokers.registry import driver
+from brokerlab.errors import RunError, UserError
+from brokerlab.inside import inside
+from brokerlab.lab.crossing import Crossed, Door, NotCrossedError, prove_crossings
+from brokerlab.lab.joints import joint_process
+from brokerlab.lab.proof import Proof, named, prove_ready
+from brokerlab.lab.stand import Stand
+from brokerlab.load.client import Login
+from brokerlab.study.ensemble_values import BridgeShape, Ensemble, Join
+from brokerlab.study.limit_values import UNLIMITED, Limits
+from brokerlab.study.tree import Pair, chain, mesh, spanning_tree, star
+from brokerlab.study.values import BrokerChoice, Qos
+
+_SPARE_PORTS = 8
+_POLL_S = 0.02
+_JOIN_S = 120.0  # for one command that makes a node a member
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What is to be started, and where."""
+
+    ensemble: Ensemble
+    choices: tuple[BrokerChoice, ...]  # by node
+    stand: Stand
+    folder: Path  # of all nodes: each has one below it, by its number
+    security: Security = OPEN
+    login: Login = field(default_factory=Login)  # of the lab's own clients
+    limits: Limits = UNLIMITED  # of each node
+    prefix: str = ""  # before every topic of ours
+
+    @property
+    def drivers(self) -> tuple[Broker, ...]:
+        return tuple(driver(choice.driver) for choice in self.choices)
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The bridges; none where nodes are not bridged."""
+        return bridges_of(self.ensemble, self.stand.costs) if self.ensemble.join is Join.BRIDGE else ()
+
+
+def bridges_of(ensemble: Ensemble, costs: Mapping[Pair, float]) -> tuple[Pair, ...]:
+    """The pairs of nodes that are bridged."""
+    nodes = ensemble.nodes
+    match ensemble.bridges:
+        case BridgeShape.TREE:
+            return spanning_tree(range(nodes), costs or mesh(nodes))
+        case BridgeShape.STAR:
+            return star(nodes)
+        case BridgeShape.CHAIN:
+            return chain(nodes)
+    return ensemble.bridges
+
+
+def openers(pairs: Sequence[Pair], can_open: Sequence[bool]) -> dict[Pair, int | None]:
+    """Which end of each pair opens the bridge: the higher number, since the lower is there first; None: neither can."""
+    return {(one, other): other if can_open[other] else one if can_open[one] else None for one, other in pairs}
+
+
+@dataclass(frozen=True, slots=True)
+class Relaid:
+    """A tree that was laid anew because nodes were lost."""
+
+    lost: tuple[int, ...]
+    pairs: tuple[Pair, ...]  # the whole tree
+    laid: tuple[Pair, ...]  # what is new of it
+    laid_s: float  # until the new bridges were started
+    crossed_s: float  # until messages of every node had reached every other
+    crossed: Crossed
+
+    def section(self) -> dict[str, object]:
+        """For the manifest."""
+        return {
+            "lost": list(self.lost),
+            "pairs": [list(pair) for pair in self.pairs],
+            "laid": [list(pair) for pair in self.laid],
+            "laid_s": self.laid_s,
+            "crossed_s": self.crossed_s,
+            "crossed": self.crossed.section(),
+        }
+
+
+class Nodes:
+    """The nodes of an ensemble while they run; use it as a context manager."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.processes: list[BrokerProcess] = []  # by node
+        self.proofs: list[Proof] = []  # by node
+        self.crossed: Crossed | None = None  # None: there is only one node
+        self.joints: dict[Pair, BrokerProcess] = {}  # our own bridges
+        self.pairs = setup.pairs  # bridged now
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+            self.crossed = self._cross(range(len(self.processes))) if len(self.processes) > 1 else None
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def doors(self) -> list[Door]:
+        """The way to each node from where its clients are."""
+        return [
+            Door(
+                number,
+                process.node.host,
+                process.node.port,
+                named(self.setup.login, process.node),
+                self.setup.stand.home(number).namespace,
+            )
+            for number, process in enumerate(self.processes)
+        ]
+
+    def require_alive(self, waited_for: str) -> None:
+        for process in self.processes:
+            process.require_alive(waited_for)
+
+    def _require_alive(self, among: Collection[int]) -> None:
+        for number in among:
+            self.processes[number].require_alive("messages to cross")
+        for joint in self.joints.values():
+            joint.require_alive("messages to cross")
+
+    # -- starting -------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        seats = _seats(self.setup)
+        group = describe(self.setup, seats)
+        for server in group.servers:
+            self._serve(server, seats[0])
+        if group.is_together:
+            for seat, node in zip(seats, group.nodes, strict=True):
+                self._launch(seat, node)
+            for process in list(self.processes):
+                self._prove(process)
+        else:
+            for seat, node in zip(seats, group.nodes, strict=True):
+                self._prove(self._launch(seat, node))
+        for pair, end in openers(self.pairs, [isinstance(each, Bridges) for each in self.setup.drivers]).items():
+            if end is None:
+                self._lay(pair)
+
+    def _lay(self, pair: Pair) -> None:
+        """Bridges two nodes by a process of our own."""
+        setup = self.setup
+        self.joints[pair] = self._stack.enter_context(
+            joint_process(
+                pair,
+                [process.node for process in self.processes],
+                setup.drivers,
+                login=named(setup.login, self.processes[pair[0]].node),
+                qos=max(common_qos(setup.drivers)),
+                folder=setup.folder,
+                namespace=setup.stand.brokers[pair[0]].namespace,
+                prefix=setup.prefix,
+            )
+        )
+
+    def _launch(self, seat: Seat, node: Node) -> BrokerProcess:
+        place = self.setup.stand.brokers[seat.index]
+        process = BrokerProcess(node, folder=seat.folder, limits=self.setup.limits, namespace=place.namespace)
+        self._stack.enter_context(process)
+        self.processes.append(process)
+        return process
+
+    def _prove(self, process: BrokerProcess) -> None:
+        """Waits until the node is ready, and makes it a member."""
+        number, node = self.processes.index(process), process.node
+        with inside(self.setup.stand.home(number).namespace):
+            proof = prove_ready(process, node.host, node.port, login=self.setup.login, prefix=self.setup.prefix)
+        self.proofs.append(proof)
+        for command in node.joins:
+            _join(process, command)
+
+    def _serve(self, node: Node, seat: Seat) -> None:
+        """What nodes need beside them: ready when it listens."""
+        place = self.setup.stand.brokers[seat.index]
+        process = self._stack.enter_context(BrokerProcess(node, folder=seat.folder, namespace=place.namespace))
+        deadline = time.monotonic() + node.ready_s
+        while not owns_listener(process, node.host, node.port):
+            process.require_alive(f"its listener on {node.host}:{node.port}")
+            if time.monotonic() > deadline:
+                raise RunError(
+                    f"{node.argv[0]} does not listen on {node.host}:{node.port} after {node.ready_s:g} s; "
+                    f"the end of its log:\n{process.log_tail()}"
+                )
+            time.sleep(_POLL_S)
+
+    # -- crossing -------------------------------------------------------------------------------------------------
+
+    def lay_anew(self, lost: Collection[int]) -> Relaid:
+        """Joins the bridged nodes that are left by a tree without the lost ones, and proves it.
+
+        Bridges that still stand stay, and new ones are processes of our own: no broker is touched, so that no client
+        is disconnected and no session is lost, as they would be if brokers were started again with other bridges.
+        """
+        began = time.monotonic()
+        left = [number for number in range(len(self.processes)) if number not in lost]
+        standing = [pair for pair in self.pairs if not set(pair) & set(lost)]
+        tree = spanning_tree(left, self.setup.stand.costs or mesh(len(self.processes)), keep=standing)
+        laid = tuple(pair for pair in tree if pair not in standing)
+        for pair in laid:
+            self._lay(pair)
+        self.pairs = tree
+        laid_s = time.monotonic() - began
+        crossed = self._cross(left)
+        return Relaid(tuple(sorted(lost)), tree, laid, laid_s, time.monotonic() - began, crossed)
+
+    def _cross(self, among: Collection[int]) -> Crossed:
+        try:
+            return prove_crossings(
+                [door for door in self.doors() if door.node in among],
+                qos=common_qos(self.setup.drivers),
+                deadline_s=max(process.node.ready_s for process in self.processes),
+                prefix=self.setup.prefix,
+                check=lambda: self._require_alive(among),
+            )
+        except NotCrossedError as problem:
+            tails = "\n".join(
+                f"node {node}: the end of its log:\n{self.processes[node].log_tail(8) or '(nothing was logged)'}"
+                for node in (problem.start, problem.end)
+            )
+            raise RunError(
+                f"the {self.setup.ensemble.join} of {len(self.processes)} nodes does not form: "
+                f"{problem.message}\n{tails}",
+                hint=f"the files and logs of all nodes are in {self.setup.folder}",
+            ) from problem
+
+
+def common_qos(drivers: Sequence[Broker]) -> tuple[int, ...]:
+    """What all of them have."""
+    return tuple(int(level) for level in Qos if all(level in each.abilities.qos for each in drivers))
+
+
+def describe(setup: Setup, seats: Sequence[Seat]) -> Group:
+    """What the drivers say is to be started."""
+    if setup.ensemble.join is Join.CLUSTER and len(seats) > 1:
+        first = setup.drivers[0]
+        if not isinstance(first, Clusters):
+            raise UserError(f"{setup.choices[0].driver} has no clusters", hint="take join: bridge")
+        return first.cluster(setup.choices[0], seats, security=setup.security)
+    opening = openers(setup.pairs, [isinstance(each, Bridges) for each in setup.drivers])
+    return Group(tuple(_bridged(setup, seat, seats, opening) for seat in seats))
+
+
+def _bridged(setup: Setup, seat: Seat, seats: Sequence[Seat], opening: Mapping[Pair, int | None]) -> Node:
+    """The node at this seat, which opens those bridges that are its to open."""
+    broker, choice = setup.drivers[seat.index], setup.choices[seat.index]
+    far = [one + other - seat.index for (one, other), end in opening.items() if end == seat.index]
+    if far and isinstance(broker, Bridges):
+        peers = [_peer(setup, seats[number]) for number in far]
+        return broker.bridged(choice, seat, peers=peers, security=setup.security)
+    return broker.node(choice, folder=seat.folder, host=seat.host, port=seat.port, security=setup.security)
+
+
+def _peer(setup: Setup, seat: Seat) -> Peer:
+    password = None if setup.login.password is None else setup.login.password.decode()
+    return Peer(f"node-{seat.index}", seat.host, seat.port, setup.login.user, password)
+
+
+def _seats(setup: Setup) -> tuple[Seat, ...]:
+    taken: set[tuple[str | None, str, int]] = set()
+    seats = []
+    for number, place in enumerate(setup.stand.brokers):
+        ports: list[int] = []
+        with inside(place.namespace):
+            while len(ports) <= _SPARE_PORTS:
+                port = free_port(place.address)
+                if (place.namespace, place.address, port) not in taken:
+                    taken.add((place.namespace, place.address, port))
+                    ports.append(port)
+        folder = (setup.folder / str(number)).absolute()
+        seats.append(Seat(number, place.address, ports[0], folder, tuple(ports[1:])))
+    return tuple(seats)
+
+
+def _join(process: BrokerProcess, command: Sequence[str]) -> None:
+    """Runs a command that makes the node a member; what it says goes into the node's log."""
+    name = Path(command[0]).name
+    with inside(process.namespace), process.log.open("ab") as log:
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=process.folder,
+                env=os.environ | dict(process.node.env),
+                timeout=_JOIN_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as problem:
+            raise RunError(f"the node cannot join: {name}: {problem}") from problem
+    if done.returncode:
+        raise RunError(
+            f"the node cannot join: {name} ended with exit code {done.returncode}; the end of the log:\n"
+            f"{process.log_tail()}",
+            hint=process.whereabouts,
+        )
