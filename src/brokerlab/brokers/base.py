@@ -132,7 +132,7 @@ class Seat:
     host: str  # what it listens on, and where the others reach it
     port: int  # of MQTT
     folder: Path  # of all its files
-    spare: tuple[int, ...] = ()  # free ports of its host, for what the nodes say to each other and for pages
+    spare: tuple[int, ...] = ()  # eight free ports of its host, for what the nodes say to each other and for pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +153,7 @@ class Peer:
     port: int
     user: str | None = None
     password: str | None = field(default=None, repr=False)
+    has_no_local: bool = True  # sends a client none of its own messages back, if asked (MQTT 5.0 section 3.8.3.1)
 
 
 class Broker(Protocol):

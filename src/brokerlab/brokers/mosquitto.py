@@ -13,6 +13,9 @@ durable   lossless, with the database on the disk: written whole, and synced, af
           anything was stored. What that turn acknowledged was acknowledged before, so a crash can still cost it.
 tuned     lossless, without Nagle's delay, and with up to 1,000 messages in flight to each client.
 
+A bridge speaks MQTT 5.0 with the far broker, which sends nothing back where it came from (No Local); both ends keep at
+QoS 1 and 2 what the other has not got yet.
+
 Over WebSocket Mosquitto 2.0.11 hands a packet above 4 KiB on in pieces of 4 KiB, one every 0.1 s (its subscribers
 get 50 kB after 1.2 s): that is its own doing and stands in the results.
 """
@@ -23,14 +26,15 @@ import hashlib
 import os
 import pwd
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Found, Missing, Node, Peer, Seat, Security
 from brokerlab.brokers.cache import how_to_install
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.program import find_program, version_said_by
+from brokerlab.brokers.seats import alone, of_seat
 from brokerlab.brokers.source import Debian, DebianSuite
 from brokerlab.brokers.suite import by_loader, find_in_suite
 from brokerlab.errors import UserError
@@ -46,6 +50,7 @@ _SALT_BYTES = 12
 
 _DATA = "data"
 _TOPICS = "topics.acl"
+_BRIDGES = "bridges"
 _LOSSLESS = ("max_queued_messages 0",)
 _PRESETS: Mapping[str, tuple[str, ...]] = {
     "stock": (),
@@ -90,24 +95,50 @@ class Mosquitto:
         return Found(program, version)
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        return self._node(choice, alone(folder, host, port, spare=0), security)
+
+    def bridged(
+        self, choice: BrokerChoice, seat: Seat, *, peers: Sequence[Peer], security: Security = OPEN
+    ) -> Node:  # fmt: skip
+        if security.transport is not Transport.TCP:
+            raise UserError(f"broker {choice.name}: bridges of {self.name} go over bare TCP here", hint="use tcp")
+        for peer in peers:
+            if not peer.has_no_local:
+                raise UserError(
+                    f"broker {choice.name}: {peer.name} would send back what {self.name} brings it",
+                    hint="it has no MQTT 5.0 with No Local; let the bridge be brokerlab's own",
+                )
+        security = of_seat(security, seat)
+        return self._node(choice, seat, security, {f"{peer.name}.conf": _bridge(seat, peer) for peer in peers})
+
+    def _node(
+        self, choice: BrokerChoice, seat: Seat, security: Security, bridges: Mapping[str, str] | None = None
+    ) -> Node:  # fmt: skip
         check_choice(choice, self.abilities, security)
         found = self.find()
         if isinstance(found, Missing):
             raise UserError(f"broker {choice.name}: {found.reason}", hint=found.hint)
-        here = folder.absolute()
+        here = seat.folder
         arguments = ("-c", str(here / "mosquitto.conf"))
-        lines = [*_lines(host, port, security, here), *_PRESETS[choice.preset]]
+        lines = [*_lines(seat.host, seat.port, security, here), *_PRESETS[choice.preset]]
         if choice.preset == "durable":
             lines.append(f"persistence_location {here / _DATA}/")
-        files = {"mosquitto.conf": "\n".join(lines) + "\n"}
+        files, secrets = {}, dict[Path, str]()
         if _has_permissions(security):
             files[_TOPICS] = "".join(f"{line}\n" for line in _permissions(security))
+        if security.users:
+            secrets[_passwords(security)] = _password_file(security.users)
+        if bridges:
+            folder = _private(security) / _BRIDGES  # they hold passwords of the far brokers
+            lines.append(f"include_dir {folder}")
+            secrets |= {folder / name: text for name, text in bridges.items()}
+        files["mosquitto.conf"] = "\n".join(lines) + "\n"
         return Node(
             argv=(found.program, *arguments) if self._version is None else by_loader(found, *arguments),
-            host=host,
-            port=port,
+            host=seat.host,
+            port=seat.port,
             files=files,
-            secrets={_passwords(security): _password_file(security.users)} if security.users else {},
+            secrets=secrets,
             scratch=(_DATA,),
         )
 
@@ -181,6 +212,28 @@ def _lines(host: str, port: int, security: Security, folder: Path) -> Iterator[s
         yield f"user {pwd.getpwuid(os.geteuid()).pw_name}"
 
 
+def _bridge(seat: Seat, peer: Peer) -> str:
+    """All topics, both ways, at the QoS that they have."""
+    name = f"brokerlab-{seat.index}-{peer.name}"
+    lines = [
+        f"connection {name}",
+        f"address {peer.host}:{peer.port}",
+        f"clientid {name}",
+        "bridge_protocol_version mqttv50",
+        "bridge_attempt_unsubscribe false",
+        "try_private false",
+        "cleansession false",
+        "notifications false",
+        "restart_timeout 1",
+        "topic # both 2",
+    ]
+    if peer.user is not None:
+        lines.append(f"remote_username {peer.user}")
+    if peer.password is not None:
+        lines.append(f"remote_password {peer.password}")
+    return "\n".join(lines) + "\n"
+
+
 def _has_permissions(security: Security) -> bool:
     return bool(security.readable or security.writable)
 
@@ -193,7 +246,7 @@ def _permissions(security: Security) -> Iterator[str]:
 
 def _private(security: Security) -> Path:
     if security.folder is None:
-        raise ValueError("a private folder is needed for WebSocket and for passwords")
+        raise ValueError("a private folder is needed for WebSocket, for passwords and for bridges")
     return security.folder
 
 

@@ -3,6 +3,8 @@
 NATS cannot be without a listener of its own protocol, nor serve MQTT over WebSocket alone; both get a port of the
 kernel's choice on the same address, and ask for the same names and passwords.
 JetStream's store lies in the node's folder and is removed with the broker, as it is data and not configuration.
+In a cluster a message at QoS 1 and 2 is in the stores of up to three nodes before it is acknowledged. The listener
+for the other nodes asks for no password.
 
 stock     the least configuration that NATS takes for MQTT: a server name, JetStream and the listener; and a page on
           the same address that tells its counters. What was not acknowledged to a subscription stays in JetStream,
@@ -16,16 +18,16 @@ tuned     lossless, with as many messages in flight as there are packet identifi
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Found, Group, Missing, Node, Seat, Security
 from brokerlab.brokers.cache import how_to_install
 from brokerlab.brokers.choice import check_choice
-from brokerlab.brokers.port import free_port
 from brokerlab.brokers.program import find_program, scripts_of_this_python, version_said_by
+from brokerlab.brokers.seats import alone, of_seat
 from brokerlab.brokers.source import Debian, Shipped
-from brokerlab.brokers.telling import json_numbers
+from brokerlab.brokers.telling import answer, json_numbers
 from brokerlab.errors import UserError
 from brokerlab.study.values import BrokerChoice, Qos, Transport
 
@@ -94,23 +96,39 @@ class Nats:
         return Found(str(programs[0]), version)
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        return self._node(choice, alone(folder, host, port), security, name="brokerlab")
+
+    def cluster(self, choice: BrokerChoice, seats: Sequence[Seat], *, security: Security = OPEN) -> Group:
+        return Group(
+            tuple(
+                self._node(choice, seat, of_seat(security, seat), _routes(seat, seats), name=f"brokerlab-{seat.index}")
+                for seat in seats
+            ),
+            is_together=True,  # without most of the others JetStream has no leader, and none serves MQTT
+        )
+
+    def members(self, node: Node) -> int | None:
+        """With the nodes that it has routes to; to each there are several."""
+        told = answer((node.page or "").replace("/varz", "/routez"))
+        return 1 + len({route["remote_id"] for route in told.get("routes") or ()}) if told else None
+
+    def _node(self, choice: BrokerChoice, seat: Seat, security: Security, *more: str, name: str) -> Node:
         check_choice(choice, self.abilities, security)
         found = self.find()
         if isinstance(found, Missing):
             raise UserError(f"broker {choice.name}: {found.reason}", hint=found.hint)
-        here = folder.absolute()
-        told = f"{host}:{free_port(host)}"
-        lines = [*_lines(host, port, security, preset=choice.preset, store=here / _STORE), f'http: "{told}"']
+        told = f"{seat.host}:{seat.spare[0]}"
+        lines = [f"server_name: {name}", *_lines(seat, security, preset=choice.preset), f'http: "{told}"', *more]
         secrets: dict[Path, str] = {}
         if security.users or security.readable or security.writable:
             file = _authorization_file(security)
             secrets[file] = "\n".join(_authorization(security)) + "\n"
             # Names of included files are always taken from the folder of this one.
-            lines.append(f'include "{os.path.relpath(file, here)}"')
+            lines.append(f'include "{os.path.relpath(file, seat.folder)}"')
         return Node(
-            argv=(found.program, "-c", str(here / "nats.conf")),
-            host=host,
-            port=port,
+            argv=(found.program, "-c", str(seat.folder / "nats.conf")),
+            host=seat.host,
+            port=seat.port,
             files={"nats.conf": "\n".join(lines) + "\n"},
             secrets=secrets,
             scratch=(_STORE,),
@@ -129,17 +147,25 @@ def _version_of(program: str) -> str | None:
     return version_said_by(program, "--version", r"v(\d+\.\d+\.\d+\S*)")
 
 
-def _lines(host: str, port: int, security: Security, *, preset: str, store: Path) -> Iterator[str]:
-    yield "server_name: brokerlab"
+def _lines(seat: Seat, security: Security, *, preset: str) -> Iterator[str]:
+    host, port = seat.host, seat.port
     yield f'host: "{host}"'
     yield "port: -1"
     yield from _SERVER[preset]
-    yield _block("jetstream", f'store_dir: "{store}"', *_JETSTREAM.get(preset, ()))
+    yield _block("jetstream", f'store_dir: "{seat.folder / _STORE}"', *_JETSTREAM.get(preset, ()))
     tls = (_tls(security),) if security.transport.is_encrypted else ()
     if security.transport.is_framed:
         yield _block("websocket", f'host: "{host}"', f"port: {port}", *(tls or ("no_tls: true",)))
         tls, port = (), -1
     yield _block("mqtt", f'host: "{host}"', f"port: {port}", *tls, *_MQTT.get(preset, ()))
+
+
+def _routes(seat: Seat, seats: Sequence[Seat]) -> str:
+    """What makes a server a node of the cluster: it knows where the others listen for it."""
+    others = [f"nats-route://{other.host}:{other.spare[1]}" for other in seats if other.index != seat.index]
+    return _block(
+        "cluster", "name: brokerlab", f'host: "{seat.host}"', f"port: {seat.spare[1]}", f"routes: {_text(others)}"
+    )
 
 
 def _block(name: str, *settings: str) -> str:

@@ -193,6 +193,7 @@ class BrokerProcess:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         for path, secret in self.node.secrets.items():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.touch(mode=0o600)
             path.write_bytes(secret.encode() if isinstance(secret, str) else secret)
 

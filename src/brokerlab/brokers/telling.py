@@ -3,14 +3,21 @@
 prometheus(text)   one number for each series, by its name with sorted labels, name{a="b",c="d"}; where a name has
                    labelled series only, the name alone is their sum
 json_numbers(text) one number for each value of the document, by its path: varz.in_msgs, nodes.0.queued
+answer(address)    what a page of JSON says, or None: for questions that are asked again and again, as about members
 """
 
 import base64
+import contextlib
+import http.client
 import json
 import math
 import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
+
+_ANSWER_S = 1.5
+_MOST_BYTES = 4 << 20
 
 # A series: name, labels in braces or none, value, and a time that nobody needs.
 _SERIES = re.compile(r"^(?P<name>[A-Za-z_:][\w:]*)\s*(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)(?:\s+-?\d+)?\s*$")
@@ -37,6 +44,18 @@ def prometheus(text: str) -> dict[str, float]:
 def json_numbers(text: str) -> dict[str, float]:
     """A document that cannot be read is a ValueError."""
     return dict(_walk("", json.loads(text)))
+
+
+def answer(address: str) -> Any:
+    """The document at an address (http), within 1.5 s; None when nobody answers, or with anything else."""
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_ANSWER_S)
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+        connection.request("GET", parts.path + (f"?{parts.query}" if parts.query else ""))
+        said = connection.getresponse()
+        if said.status == http.client.OK:
+            return json.loads(said.read(_MOST_BYTES))
+    return None
 
 
 def basic(user: str, password: str) -> dict[str, str]:
