@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from brokerlab.stats.interval import Interval, mean_interval, t_factor
+from brokerlab.stats.interval import Interval, bootstrap_interval, mean_interval, t_factor
 
 pytestmark = pytest.mark.unit
 
@@ -48,3 +48,18 @@ def test_impossible_confidence_is_refused(confidence_percent):
 def test_one_value_has_no_t_factor():
     with pytest.raises(ValueError, match="two values"):
         t_factor(1)
+
+
+def test_bootstrap_of_many_runs_is_near_students():
+    values = [float(n % 10) for n in range(100)]
+    resampled, plain = bootstrap_interval(values), mean_interval(values)
+
+    assert (resampled.low, resampled.high) == pytest.approx((plain.low, plain.high), abs=0.1)
+    assert resampled == bootstrap_interval(values)
+
+
+@pytest.mark.parametrize("values", [[3.0], [3.0, 3.0]])
+def test_bootstrap_needs_values_that_differ(values):
+    interval = bootstrap_interval(values)
+
+    assert (interval.mean, interval.low, interval.high) == (3.0, None, None)
