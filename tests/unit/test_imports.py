@@ -23,14 +23,15 @@ ALLOWED: dict[str, set[str]] = {
     "study": set(),
     "stats": set(),
     "presets": {"study"},
-    "quality": {"study", "stats"},
+    "published": {"study"},
+    "quality": {"study", "stats", "published"},
     "record": {"study", "stats"},
     "brokers": MEASURING,
     "network": MEASURING,
     "load": MEASURING,
     "bridge": MEASURING | {"load"},  # its wire (docs/design/0008)
     "lab": MEASURING | {"brokers", "network", "load", "bridge"},
-    "pipeline": MEASURING | {"quality"},
+    "pipeline": MEASURING | {"quality", "published"},
     "report": MEASURING | {"pipeline"},
     "web": MEASURING | {"pipeline", "report"},
 }

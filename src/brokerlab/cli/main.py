@@ -14,7 +14,20 @@ from typing import Annotated
 import typer
 
 import brokerlab
-from brokerlab.cli import analyze, brokers, calibrate, clean, doctor, plan, presets, report, run, show
+from brokerlab.cli import (
+    analyze,
+    brokers,
+    calibrate,
+    claims,
+    clean,
+    doctor,
+    plan,
+    presets,
+    published,
+    report,
+    run,
+    show,
+)
 from brokerlab.cli.terminal import say, warn
 from brokerlab.errors import ExitCode, LabError
 
@@ -48,6 +61,8 @@ app.command("run")(run.run)
 app.command("analyze")(analyze.analyze)
 app.command("show")(show.show)
 app.command("report")(report.report)
+app.command("claims")(claims.claims)
+app.command("published")(published.show_published)
 app.command("clean")(clean.clean)
 
 

@@ -8,7 +8,7 @@ import typer
 from brokerlab.cli.studies import ResultsArgument
 from brokerlab.cli.terminal import Columns, say, table, wide_table
 from brokerlab.errors import UserError
-from brokerlab.pipeline.tables import TABLE_NAMES, read_table, table_as_csv, table_as_json
+from brokerlab.pipeline.tables import TABLE_NAMES, TABLES_APART, read_table, table_as_csv, table_as_json
 from brokerlab.record.directory import StudyDirectory, open_results
 from brokerlab.study.nearest import listed
 
@@ -44,7 +44,7 @@ def _refuse_formats_without_table(is_asked: bool) -> None:
 
 
 def _list_tables(results: StudyDirectory) -> None:
-    there = [name for name in TABLE_NAMES if results.table(name).is_dir()]
+    there = [name for name in (*TABLE_NAMES, *TABLES_APART) if results.table(name).is_dir()]
     if not there:
         raise UserError(f"{results.path} has no tables yet", hint=f"make them with `brokerlab analyze {results.path}`")
     rows = [(name, str(read_table(results, name).num_rows)) for name in there]

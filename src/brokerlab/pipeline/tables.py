@@ -32,6 +32,9 @@ TABLE_NAMES = (
     "cells",
 )
 
+# Tables that no analysis of runs makes: each is written by its own command, where it is asked for.
+TABLES_APART = ("published", "claims", "quality", "quality_scores", "quality_groups")
+
 
 def read_table(results: StudyDirectory, name: str) -> pa.Table:
     """The whole table, in the order in which it was written: cells in natural order, then repetitions."""
@@ -52,11 +55,12 @@ def read_table(results: StudyDirectory, name: str) -> pa.Table:
 
 
 def _refuse_unknown(name: str) -> None:
-    if name in TABLE_NAMES:
+    known = (*TABLE_NAMES, *TABLES_APART)
+    if name in known:
         return
-    meant = nearest(name, TABLE_NAMES)
+    meant = nearest(name, known)
     question = f"did you mean {meant!r}? " if meant else ""
-    raise UserError(f"there is no table {name!r}", hint=f"{question}the tables are {listed(TABLE_NAMES)}")
+    raise UserError(f"there is no table {name!r}", hint=f"{question}the tables are {listed(known)}")
 
 
 def table_as_csv(table: pa.Table) -> str:

@@ -1,0 +1,176 @@
+"""Claims on Spark: printed numbers or our own tables in, the table `claims` out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from brokerlab.errors import UserError
+from brokerlab.pipeline.placing import place
+from brokerlab.pipeline.schemas import arrow_schema
+from brokerlab.pipeline.schemas_published import ABOUT_CLAIMS, CHANGE_CLAIMS, FINDINGS, ORDER_CLAIMS, VALUES
+from brokerlab.pipeline.tables import read_table
+from brokerlab.pipeline.transforms import claims as rules
+from brokerlab.published.claims import Claim
+from brokerlab.published.values import Value, broker_name, metrics_of_ours, published_values
+from brokerlab.record.directory import StudyDirectory
+
+_OF_ONE = {
+    "formula": rules.formula_findings,
+    "share": rules.share_findings,
+    "member": rules.member_findings,
+    "stands": rules.stands_findings,
+    "survive": rules.survive_findings,
+}
+_OURS_TOO = ("order", "change")  # the other rules are about how a paper prints its numbers
+
+
+def write_claims(
+    spark: SparkSession, claims: Sequence[Claim], *, ours: StudyDirectory | None, to: StudyDirectory
+) -> None:
+    """Writes the table `claims`: against the printed numbers, or against those of a study of ours."""
+    name = None if ours is None else ours.path.resolve().name
+    values = published_values() if ours is None else our_values(ours, study=str(name))
+    with _told_as_user_error():
+        place(claims_frame(spark, claims, values, ours=name), to, "claims")
+
+
+def claims_frame(
+    spark: SparkSession, claims: Sequence[Claim], values: Sequence[Value], *, ours: str | None = None
+) -> DataFrame:
+    """The table `claims` of these values."""
+    frame = spark.createDataFrame(_arrow([asdict(value) for value in values], VALUES), schema=VALUES)
+    orders = _arrow([_order(claim, ours) for claim in claims if claim.kind == "order"], ORDER_CLAIMS)
+    changes = _arrow([_change(claim, ours) for claim in claims if claim.kind == "change"], CHANGE_CLAIMS)
+    found = [
+        spark.createDataFrame(_arrow([], FINDINGS), schema=FINDINGS),
+        rules.order_findings(
+            frame,
+            claims=spark.createDataFrame(orders, schema=ORDER_CLAIMS).withColumnRenamed("qos", "qos_wanted"),
+            is_complete=ours is None,
+        ),
+        rules.change_findings(frame, claims=spark.createDataFrame(changes, schema=CHANGE_CLAIMS)),
+    ]
+    for claim in claims:
+        if claim.kind in _OF_ONE and ours is None:
+            found.append(_OF_ONE[claim.kind](frame, claim=claim.id, rule=_named(claim.rule)))
+    about = [
+        {
+            "claim": claim.id,
+            "position": position,
+            "paper": claim.paper,
+            "section": claim.section,
+            "text": claim.text,
+            "rule": claim.in_words(),
+            "held_against": ours or f"paper {claim.paper}",
+        }
+        for position, claim in enumerate(claims)
+        if ours is None or claim.kind in _OURS_TOO
+    ]
+    return rules.claims_table(
+        rules.union(found), about=spark.createDataFrame(_arrow(about, ABOUT_CLAIMS), schema=ABOUT_CLAIMS)
+    )
+
+
+def our_values(results: StudyDirectory, *, study: str) -> list[Value]:
+    """Means of cells of ours, under the names that the printed ones have."""
+    cells = read_table(results, "cells").to_pylist(maps_as_pydicts="strict")
+    drivers = {row["cell"]: row["driver"] for row in read_table(results, "runs").to_pylist()}
+    measured = [(row, row["metric"], row["mean"]) for row in cells if row["mean"] is not None]
+    measured += list(_projected(results, cells))
+    return [
+        _our_value(study, row, drivers.get(row["cell"]) or row["broker"], printed, mean)
+        for row, metric, mean in measured
+        for printed, ours in metrics_of_ours().items()
+        if ours == metric
+    ]
+
+
+def _projected(results: StudyDirectory, cells: Sequence[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str, float]]:
+    """The mean over valid runs of the projected rate of each cell that has one."""
+    about = {row["cell"]: row for row in cells}
+    valid = {row["run_id"] for row in read_table(results, "runs").to_pylist() if row["verdict"] == "valid"}
+    projected: dict[str, list[float]] = {}
+    for row in read_table(results, "resources").to_pylist():
+        if row["projected_per_s"] is not None and row["run_id"] in valid and row["cell"] in about:
+            projected.setdefault(row["cell"], []).append(row["projected_per_s"])
+    for cell, rates in projected.items():
+        yield about[cell], "projected_per_s", sum(rates) / len(rates)
+
+
+def _our_value(study: str, row: Mapping[str, Any], driver: str, metric: str, mean: float) -> Value:
+    levels = dict(row["levels"] or {})
+    others = {name: level for name, level in levels.items() if name not in ("broker", "qos", "environment")}
+    return Value(
+        source=study,
+        broker=driver.split("@", maxsplit=1)[0],
+        printed_broker=row["broker"],
+        version=None,
+        qos=None if row["qos"] is None else str(row["qos"]),
+        environment=levels.get("environment"),
+        kind=None,
+        interval_ms=None,
+        statistic=None,
+        variant=", ".join(f"{name} {level}" for name, level in others.items()) or None,
+        feature=None,
+        outcome=None,
+        metric=metric,
+        value=mean,
+        bound="",
+        printed=f"{mean:g}",
+        unit=row["unit"],
+        note="",
+    )
+
+
+def _order(claim: Claim, ours: str | None) -> dict[str, Any]:
+    asks = next(name for name in ("first", "last", "order") if name in claim.rule)
+    return {
+        "claim": claim.id,
+        "sources": claim.list_of("source") if ours is None else None,
+        "metric": claim.rule["metric"],
+        "lowest": bool(claim.rule["lowest"]),
+        "each": claim.list_of("each"),
+        "qos": claim.list_of("qos"),
+        "intervals_ms": claim.list_of("interval_ms") if ours is None else None,
+        "among": _brokers(claim.list_of("among")),
+        "without": _brokers(claim.list_of("without")),
+        "asks": asks,
+        "expected": _brokers(claim.list_of(asks)),
+    }
+
+
+def _change(claim: Claim, ours: str | None) -> dict[str, Any]:
+    return {
+        "claim": claim.id,
+        "sources": claim.list_of("source") if ours is None else None,
+        "metric": claim.rule["metric"],
+        "lowest": bool(claim.rule["lowest"]),
+        "before": claim.rule["from"],
+        "after": claim.rule["to"],
+    }
+
+
+def _named(rule: Mapping[str, Any]) -> dict[str, Any]:
+    return {**rule, "broker": broker_name(rule["broker"])} if "broker" in rule else dict(rule)
+
+
+def _brokers(names: list[str] | None) -> list[str] | None:
+    return None if names is None else [broker_name(name) for name in names]
+
+
+def _arrow(rows: Sequence[Mapping[str, Any]], schema: Any) -> pa.Table:
+    return pa.Table.from_pylist([dict(row) for row in rows], schema=arrow_schema(schema))
+
+
+@contextmanager
+def _told_as_user_error() -> Iterator[None]:
+    """An expression of a claims file that Spark does not understand is the file's problem."""
+    try:
+        yield
+    except AnalysisException as problem:
+        raise UserError(f"a rule cannot be computed: {str(problem).splitlines()[0]}") from problem

@@ -1,0 +1,60 @@
+"""Schemas of what was printed, of claims about it, and of the tables that come of them."""
+
+from brokerlab.pipeline.families import BOOL, INT, REAL, TEXT, TEXTS, schema
+
+# One row per printed number, or per number of ours under the same names; published/values.py says what they mean.
+VALUES = schema(
+    source=TEXT,
+    broker=TEXT,
+    printed_broker=TEXT,
+    version=TEXT,
+    qos=TEXT,
+    environment=TEXT,
+    kind=TEXT,
+    interval_ms=TEXT,
+    statistic=TEXT,
+    variant=TEXT,
+    feature=TEXT,
+    outcome=TEXT,
+    metric=TEXT,
+    value=REAL,
+    bound=TEXT,
+    printed=TEXT,
+    unit=TEXT,
+    note=TEXT,
+)
+
+# Claims of the rule `order`; null lists mean everything.
+ORDER_CLAIMS = schema(
+    claim=TEXT,
+    sources=TEXTS,
+    metric=TEXT,
+    lowest=BOOL,  # the lowest value is best
+    each=TEXTS,  # columns whose values make a cell
+    qos=TEXTS,
+    intervals_ms=TEXTS,
+    among=TEXTS,
+    without=TEXTS,
+    asks=TEXT,  # first | last | order
+    expected=TEXTS,  # brokers
+)
+
+CHANGE_CLAIMS = schema(claim=TEXT, sources=TEXTS, metric=TEXT, lowest=BOOL, before=TEXT, after=TEXT)
+
+# One row per claim and cell: what its rule found there.
+FINDINGS = schema(claim=TEXT, cell=TEXT, holds=BOOL, said=TEXT)
+
+ABOUT_CLAIMS = schema(claim=TEXT, position=INT, paper=TEXT, section=TEXT, text=TEXT, rule=TEXT, held_against=TEXT)
+
+CLAIMS = schema(
+    claim=TEXT,
+    paper=TEXT,
+    section=TEXT,
+    text=TEXT,  # in our words
+    rule=TEXT,
+    held_against=TEXT,  # the paper's own numbers, or a study of ours
+    verdict=TEXT,  # holds | does not hold | undecided
+    cells=INT,  # where the rule could be decided
+    contradicted=INT,  # of those
+    numbers=TEXT,  # what they say; where the claim does not hold, in the cells that contradict it
+)
