@@ -5,14 +5,13 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from brokerlab.errors import UserError
 from brokerlab.pipeline.placing import place
-from brokerlab.pipeline.schemas import arrow_schema
-from brokerlab.pipeline.schemas_published import ABOUT_CLAIMS, CHANGE_CLAIMS, FINDINGS, ORDER_CLAIMS, VALUES
+from brokerlab.pipeline.schemas.printed import ABOUT_CLAIMS, CHANGE_CLAIMS, ORDER_CLAIMS, VALUES
+from brokerlab.pipeline.sources import small_frame
 from brokerlab.pipeline.tables import read_table
 from brokerlab.pipeline.transforms import claims as rules
 from brokerlab.published.claims import Claim
@@ -43,17 +42,12 @@ def claims_frame(
     spark: SparkSession, claims: Sequence[Claim], values: Sequence[Value], *, ours: str | None = None
 ) -> DataFrame:
     """The table `claims` of these values."""
-    frame = spark.createDataFrame(_arrow([asdict(value) for value in values], VALUES), schema=VALUES)
-    orders = _arrow([_order(claim, ours) for claim in claims if claim.kind == "order"], ORDER_CLAIMS)
-    changes = _arrow([_change(claim, ours) for claim in claims if claim.kind == "change"], CHANGE_CLAIMS)
+    frame = small_frame(spark, [asdict(value) for value in values], VALUES)
+    orders = small_frame(spark, [_order(claim, ours) for claim in claims if claim.kind == "order"], ORDER_CLAIMS)
+    changes = small_frame(spark, [_change(claim, ours) for claim in claims if claim.kind == "change"], CHANGE_CLAIMS)
     found = [
-        spark.createDataFrame(_arrow([], FINDINGS), schema=FINDINGS),
-        rules.order_findings(
-            frame,
-            claims=spark.createDataFrame(orders, schema=ORDER_CLAIMS).withColumnRenamed("qos", "qos_wanted"),
-            is_complete=ours is None,
-        ),
-        rules.change_findings(frame, claims=spark.createDataFrame(changes, schema=CHANGE_CLAIMS)),
+        rules.order_findings(frame, claims=orders.withColumnRenamed("qos", "qos_wanted"), is_complete=ours is None),
+        rules.change_findings(frame, claims=changes),
     ]
     for claim in claims:
         if claim.kind in _OF_ONE and ours is None:
@@ -71,9 +65,7 @@ def claims_frame(
         for position, claim in enumerate(claims)
         if ours is None or claim.kind in _OURS_TOO
     ]
-    return rules.claims_table(
-        rules.union(found), about=spark.createDataFrame(_arrow(about, ABOUT_CLAIMS), schema=ABOUT_CLAIMS)
-    )
+    return rules.claims_table(rules.union(found), about=small_frame(spark, about, ABOUT_CLAIMS))
 
 
 def our_values(results: StudyDirectory, *, study: str) -> list[Value]:
@@ -161,10 +153,6 @@ def _named(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 def _brokers(names: list[str] | None) -> list[str] | None:
     return None if names is None else [broker_name(name) for name in names]
-
-
-def _arrow(rows: Sequence[Mapping[str, Any]], schema: Any) -> pa.Table:
-    return pa.Table.from_pylist([dict(row) for row in rows], schema=arrow_schema(schema))
 
 
 @contextmanager

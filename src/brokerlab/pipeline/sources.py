@@ -7,7 +7,7 @@ needs; a Python data source starts three more Python processes only to be planne
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,12 @@ def _work_table(bundles: Sequence[Sequence[Work]]) -> pa.Table:
         for work in bundle
     ]
     return pa.Table.from_pylist(rows, schema=arrow_schema(WORK))
+
+
+def small_frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: T.StructType) -> DataFrame:
+    """A few rows as one partition: nothing that is made of it alone is ever shuffled."""
+    table = pa.Table.from_pylist([dict(row) for row in rows], schema=arrow_schema(schema))
+    return spark.createDataFrame(table, schema=schema).coalesce(1)
 
 
 def read_back(spark: SparkSession, path: Path, schema: T.StructType) -> DataFrame:

@@ -33,7 +33,15 @@ TABLE_NAMES = (
 )
 
 # Tables that no analysis of runs makes: each is written by its own command, where it is asked for.
-TABLES_APART = ("published", "claims", "quality", "quality_scores", "quality_groups")
+TABLES_APART = (
+    "published",
+    "claims",
+    "quality",
+    "quality_scores",
+    "quality_groups",
+    "quality_levels",
+    "quality_agreement",
+)
 
 
 def read_table(results: StudyDirectory, name: str) -> pa.Table:

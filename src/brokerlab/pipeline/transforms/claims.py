@@ -6,7 +6,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from brokerlab.pipeline.schemas_published import CLAIMS, FINDINGS
+from brokerlab.pipeline.schemas.claims import TABLE
+from brokerlab.pipeline.schemas.printed import FINDINGS
 
 _SHOWN = 8  # cells that a claim which holds is told with; one that does not is told with all that contradict it
 _DIGITS = 2
@@ -299,7 +300,7 @@ def claims_table(findings: DataFrame, *, about: DataFrame) -> DataFrame:
         )
         .coalesce(1)
         .sortWithinPartitions("position")
-        .to(CLAIMS)
+        .to(TABLE.columns)
     )
 
 

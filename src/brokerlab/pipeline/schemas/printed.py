@@ -1,6 +1,6 @@
-"""Schemas of what was printed, of claims about it, and of the tables that come of them."""
+"""Between jobs: what was printed, and claims about it."""
 
-from brokerlab.pipeline.families import BOOL, INT, REAL, TEXT, TEXTS, schema
+from brokerlab.pipeline.schemas.kinds import BOOL, INT, REAL, TEXT, TEXTS, schema
 
 # One row per printed number, or per number of ours under the same names; published/values.py says what they mean.
 VALUES = schema(
@@ -45,16 +45,3 @@ CHANGE_CLAIMS = schema(claim=TEXT, sources=TEXTS, metric=TEXT, lowest=BOOL, befo
 FINDINGS = schema(claim=TEXT, cell=TEXT, holds=BOOL, said=TEXT)
 
 ABOUT_CLAIMS = schema(claim=TEXT, position=INT, paper=TEXT, section=TEXT, text=TEXT, rule=TEXT, held_against=TEXT)
-
-CLAIMS = schema(
-    claim=TEXT,
-    paper=TEXT,
-    section=TEXT,
-    text=TEXT,  # in our words
-    rule=TEXT,
-    held_against=TEXT,  # the paper's own numbers, or a study of ours
-    verdict=TEXT,  # holds | does not hold | undecided
-    cells=INT,  # where the rule could be decided
-    contradicted=INT,  # of those
-    numbers=TEXT,  # what they say; where the claim does not hold, in the cells that contradict it
-)
