@@ -32,12 +32,12 @@ FORMAT = 1
 MARK = "BROKERLAB_MARK"  # the variable in the environment of what we start
 SUFFIX = ".jsonl"
 UNFINISHED = ".new"  # instead of it, before the file is locked
-Kind = Literal["folder", "cgroup", "node", "process"]
+Kind = Literal["folder", "cgroup", "container", "node", "process"]
 
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """Something of ours: a folder, a group of the kernel's, a broker's node, or the first process of one.
+    """Something of ours: a folder, a group of the kernel's, a container (engine#name), a broker's node, or its process.
 
     A node is written down before it has a process, whose number nobody knows before it is there.
     """

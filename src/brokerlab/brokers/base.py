@@ -89,10 +89,19 @@ OPEN = Security()
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """The container image that a node is started from, where it is no program of this machine (container.py)."""
+
+    name: str  # with its tag
+    mounts: Mapping[str, str] = field(default_factory=dict)  # file of the node's -> its path in the container
+    data: tuple[str, ...] = ()  # folders in the container that hold data: empty at its start, gone after its end
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """One node to start: a command in the foreground, and the files that it reads."""
 
-    argv: tuple[str, ...]
+    argv: tuple[str, ...]  # of a container what follows its entry point; empty: the image's own command
     host: str
     port: int
     files: Mapping[str, str] = field(default_factory=dict)  # path below the node's folder -> text
@@ -109,6 +118,7 @@ class Node:
     joins: tuple[tuple[str, ...], ...] = ()  # commands, run once it is ready, that make it a member of its cluster
     page: str | None = None  # the address (http) where it tells its own counters (CountsOnPage)
     page_headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # for it, such as telling.basic(…)
+    image: Image | None = None  # None: a program of this machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Brokers of the papers and of today that no registry which we use has: known by name, but not installed by us.
 
-Each is a line of the table, with what its maker says of it: nothing of that was tried here. Who runs one, in a
-container or on another machine, measures it with the driver `remote`.
+Each is a line of the table, with what its maker says of it: nothing of that was tried here. Who runs one on
+another machine measures it with the driver `remote`, and who has it as an image with the driver `image`.
 """
 
 from collections.abc import Iterator
@@ -15,31 +15,22 @@ from brokerlab.study.values import BrokerChoice, Qos, Transport
 _ALL = ("3.1", "3.1.1", "5.0")
 _BY_ADDRESS = "then give its address to the driver remote (options: {address: host:port})"
 
-# name, image or project, protocols, licence, cluster, bridge
+# name, project, protocols, licence, cluster, bridge
 _TABLE: tuple[tuple[str, str, tuple[str, ...], str, bool, bool], ...] = (
-    ("bifromq", "the image bifromq/bifromq", _ALL, "Apache-2.0", True, False),
-    ("emitter", "the image emitter/server, with a licence and keys of its own", ("3.1.1",), "AGPL-3.0", True, False),
-    ("emqx", "the image emqx/emqx (5.8.9 is the last under Apache-2.0)", _ALL, "BSL-1.1 from 5.9", True, True),
     ("flashmq", "the packages of its maker", _ALL, "OSL-3.0", False, True),
-    ("hivemq-edge", "the image hivemq/hivemq-edge", _ALL, "Apache-2.0", False, True),
-    ("lavinmq", "the image cloudamqp/lavinmq", ("3.1.1",), "Apache-2.0", True, False),
-    ("nanomq", "the image emqx/nanomq", _ALL, "MIT", False, True),
-    ("vernemq", "the image vernemq/vernemq, whose EULA must be accepted", _ALL, "Apache-2.0; image: EULA", True, True),
 )  # fmt: skip
-
-_QOS = {"emitter": (Qos.AT_MOST_ONCE,), "lavinmq": (Qos.AT_MOST_ONCE, Qos.AT_LEAST_ONCE)}
 
 
 class KnownBroker:
     """Implements Broker for one line of the table."""
 
     def __init__(
-        self, name: str, image: str, protocols: tuple[str, ...], licence: str, has_clusters: bool, has_bridges: bool
+        self, name: str, what: str, protocols: tuple[str, ...], licence: str, has_clusters: bool, has_bridges: bool
     ) -> None:
         self.name = name
-        self.source = Elsewhere(f"run {image}, or use one that runs; {_BY_ADDRESS}")
+        self.source = Elsewhere(f"run {what}, or use one that runs; {_BY_ADDRESS}")
         self.abilities = Abilities(
-            qos=_QOS.get(name, tuple(Qos)),
+            qos=tuple(Qos),
             protocols=protocols,
             transports=tuple(Transport),
             has_credentials=True,

@@ -74,7 +74,7 @@ class BrokerProcess:
             self._note(Thing("node", str(self.folder)))
             for name in self.node.scratch:
                 self._note(Thing("folder", str(self.folder / name)))
-            self._write_files()
+            write_files(self.node, self.folder)
             with self.log.open("ab") as log, inside(self.namespace):
                 self._popen = self._spawn(log.fileno())
             self._note(Thing("process", str(self.pid), started_ticks=inventory.started_ticks(self.pid)))
@@ -150,7 +150,7 @@ class BrokerProcess:
 
     def pids(self) -> list[int]:
         """The process and its descendants that run now, parents before children; cheap enough for sampling."""
-        return list(_descendants(self.pid)) if self.is_alive() else []
+        return list(descendants(self.pid)) if self.is_alive() else []
 
     def log_tail(self, lines: int = 20) -> str:
         """The last lines of the log."""
@@ -184,19 +184,6 @@ class BrokerProcess:
     ) -> None:
         self.stop()
 
-    def _write_files(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for name in self.node.scratch:
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
-        for name, text in self.node.files.items():
-            path = self.folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        for path, secret in self.node.secrets.items():
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.touch(mode=0o600)
-            path.write_bytes(secret.encode() if isinstance(secret, str) else secret)
-
     def _spawn(self, log: int) -> subprocess.Popen[bytes]:
         groups, cores = "\n".join(map(str, self.cage.joins)), ",".join(map(str, self.cage.cores))
         launcher = (sys.executable, "-I", "-S", str(_LAUNCH), str(os.getpid()), groups, cores)
@@ -216,7 +203,7 @@ class BrokerProcess:
 
     def _family(self) -> list[psutil.Process]:
         """Everything of ours that runs now, but the leader; a Process remembers when its process was born."""
-        pids = set(_descendants(self.pid)) | set(_session_members(self.pid)) | self._marked()
+        pids = set(descendants(self.pid)) | set(_session_members(self.pid)) | self._marked()
         family = []
         for pid in pids - {self.pid}:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -257,17 +244,32 @@ class BrokerProcess:
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
 
+def write_files(node: Node, folder: Path) -> None:
+    """What the node reads when it starts, and its empty folders for data."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in node.scratch:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for name, text in node.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for path, secret in node.secrets.items():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_bytes(secret.encode() if isinstance(secret, str) else secret)
+
+
 def owns_listener(process: Running, host: str, port: int) -> bool:
     """Whether host:port is listened on by this process or its descendants, and by nobody else."""
     with inside(process.namespace):
         return ports.all_listeners_in(process.pids(), host, port)
 
 
-def _descendants(pid: int) -> Iterator[int]:
+def descendants(pid: int) -> Iterator[int]:
     """`pid` and all below it."""
     yield pid
     for child in _children(pid):
-        yield from _descendants(child)
+        yield from descendants(child)
 
 
 def _children(pid: int) -> list[int]:

@@ -18,6 +18,7 @@ from brokerlab.brokers.gmqtt import Gmqtt
 from brokerlab.brokers.hbmqtt import Hbmqtt
 from brokerlab.brokers.hivemq import HiveMq
 from brokerlab.brokers.hmq import Hmq
+from brokerlab.brokers.images import image_brokers
 from brokerlab.brokers.mica import Mica
 from brokerlab.brokers.mochi import Mochi
 from brokerlab.brokers.moquette import Moquette
@@ -62,6 +63,7 @@ _ALL: tuple[Broker, ...] = (
     Rumqttd(),
     Rumqttd("0.20.0"),
     Scripted(),  # not a broker to compare: it proves the meter
+    *image_brokers(),  # by the user's container engine
     *known_brokers(),  # which nobody can install from here
 )
 

@@ -32,6 +32,13 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerImage(Elsewhere):
+    """An image that the user's container engine has, or may pull; brokerlab pulls none."""
+
+    image: str = ""  # with its tag; empty: the study names it
+
+
+@dataclass(frozen=True, slots=True)
 class Debian:
     """Packages of the Debian that this machine runs; needs root."""
 
