@@ -54,7 +54,7 @@ test: setup
 
 # The contract suite alone, on every broker that can be had: one that could not be installed is named, and left out.
 test-brokers: setup
-	@tools/ensure-debian mosquitto mosquitto-clients
+	@tools/ensure-debian mosquitto mosquitto-clients docker.io
 	@tools/timed "installs" .venv/bin/brokerlab brokers install --all || [ $$? -eq 1 ]
 	@tools/timed "contract suite" tools/contract
 

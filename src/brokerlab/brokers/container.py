@@ -111,9 +111,16 @@ class ContainerProcess:
         pid = int(self._state.get("Pid") or 0)
         return list(descendants(pid)) if pid and _is_of(pid, self._container) else []
 
+    def is_alive(self) -> bool:
+        self._state = self._look() or self._state
+        return bool(self._state.get("Running"))
+
+    @property
+    def exit_code(self) -> int | None:
+        return None if self.is_alive() else self._state.get("ExitCode")
+
     def require_alive(self, waited_for: str) -> None:
-        self._state = self._look()
-        if self._state.get("Running"):
+        if self.is_alive():
             return
         killed = f" ({reason})" if (reason := self.obituary()) else ""
         raise RunError(

@@ -6,6 +6,7 @@ one of the usual sockets. Nothing is pulled: an image is the user's to get.
 
 import contextlib
 import os
+import socket
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 PREFIX = "brokerlab-"  # of the names of our containers
 _TIMEOUT_S = 30
+_UNIX = "unix://"
 _HINT = "start Docker or Podman, or set DOCKER_HOST to the address of an engine that runs"
 
 
@@ -36,6 +38,7 @@ def connect(url: str | None = None) -> Engine:
     tried = []
     for address in [url] if url else addresses():
         try:
+            _knock(address)
             client = docker.DockerClient(base_url=address, timeout=_TIMEOUT_S, version="auto")
             client.ping()
         except (docker.errors.DockerException, OSError) as problem:
@@ -51,7 +54,7 @@ def addresses() -> list[str]:
         return [named]
     own = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.geteuid()}")
     usual = ("/run/docker.sock", f"{own}/docker.sock", "/run/podman/podman.sock", f"{own}/podman/podman.sock")
-    return [f"unix://{path}" for path in usual if Path(path).exists()]
+    return [f"{_UNIX}{path}" for path in usual if Path(path).exists()]
 
 
 @cache
@@ -92,6 +95,13 @@ def remove(url: str, name: str) -> bool:
         except docker.errors.NotFound:
             return False
         return True
+
+
+def _knock(address: str) -> None:
+    """Raises OSError where nobody listens on a socket: the client would leave one of its own open then."""
+    if address.startswith(_UNIX):
+        with socket.socket(socket.AF_UNIX) as knocking:
+            knocking.connect(address.removeprefix(_UNIX))
 
 
 def _reason(problem: Exception) -> str:

@@ -149,29 +149,18 @@ class AnyImage:
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
         check_choice(choice, self.abilities, security)
         del folder
-        options = choice.options
-        image = options.get("image")
-        if not isinstance(image, str) or not image:
-            raise UserError(
-                f"broker {choice.name}: the driver image wants the option image", hint="options: {image: name:tag}"
-            )
-        found = found_image(image)
-        if isinstance(found, Missing):
-            raise UserError(f"broker {choice.name}: {found.reason}", hint=found.hint)
-        command, files, data = options.get("command", ()), options.get("files", {}), options.get("data", ())
-        if not isinstance(command, list | tuple) or not isinstance(files, Mapping) or not isinstance(data, list | tuple):
-            raise UserError(
-                f"broker {choice.name}: command and data are lists of texts, files maps paths in the container to texts"
-            )
+        image, env = _named_image(choice), env_option(choice, "env")
+        command, data = _texts(choice, "command"), _texts(choice, "data")
+        files = env_option(choice, "files")
+        is_told = any("{port}" in each for each in (*command, *files.values(), *env.values()))
+        _require_port(choice, port, choice.options.get("port", 1883), is_told=is_told)
         words = {"host": host, "port": str(port)}
-        is_told = any("{port}" in str(each) for each in (*command, *files.values(), *env_option(choice, "env").values()))
-        _require_port(choice, port, options.get("port", 1883), is_told=is_told)
         return container_node(
             image=image,
             argv=tuple(_filled(each, words) for each in command),
-            env={name: _filled(text, words) for name, text in env_option(choice, "env").items()},
-            files={str(path): _filled(text, words) for path, text in files.items()},
-            data=tuple(map(str, data)),
+            env={name: _filled(text, words) for name, text in env.items()},
+            files={path: _filled(text, words) for path, text in files.items()},
+            data=data,
             host=host,
             port=port,
         )
@@ -221,6 +210,25 @@ def image_brokers() -> Iterator[ImageBroker | AnyImage]:
         yield ImageBroker(name, recipe)
 
 
+def _named_image(choice: BrokerChoice) -> str:
+    image = choice.options.get("image")
+    if not isinstance(image, str) or not image:
+        raise UserError(
+            f"broker {choice.name}: the driver image wants the option image", hint="options: {image: name:tag}"
+        )
+    found = found_image(image)
+    if isinstance(found, Missing):
+        raise UserError(f"broker {choice.name}: {found.reason}", hint=found.hint)
+    return image
+
+
+def _texts(choice: BrokerChoice, name: str) -> tuple[str, ...]:
+    given = choice.options.get(name, ())
+    if not isinstance(given, list | tuple):
+        raise UserError(f"broker {choice.name}: the option {name} is a list of texts")
+    return tuple(map(_said, given))
+
+
 def env_option(choice: BrokerChoice, name: str) -> dict[str, str]:
     given = choice.options.get(name, {})
     if not isinstance(given, Mapping):
@@ -241,12 +249,11 @@ def _require_port(choice: BrokerChoice, port: int, own: object, *, is_told: bool
         )
 
 
-def _filled(text: object, words: Mapping[str, str]) -> str:
+def _filled(text: str, words: Mapping[str, str]) -> str:
     """Only our two words are replaced: a configuration may have braces of its own."""
-    filled = _said(text)
     for word, value in words.items():
-        filled = filled.replace(f"{{{word}}}", value)
-    return filled
+        text = text.replace(f"{{{word}}}", value)
+    return text
 
 
 def _said(value: object) -> str:

@@ -40,7 +40,7 @@ def program(name: str) -> str:
 
 
 def root_of(*programs: str, files: tuple[tuple[str, bytes], ...] = ()) -> bytes:
-    """A root file system as a tar file: the programs with the libraries that they load, and other files; the same for the same."""
+    """A root file system as a tar file: programs with the libraries that they load, and other files."""
     buffer = io.BytesIO()
     names = {*programs, *(library for each in programs for library in _libraries(each))}
     with tarfile.open(fileobj=buffer, mode="w") as tar:

@@ -16,7 +16,7 @@ def clean(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is.")] = False,
     json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
 ) -> ExitCode:
-    """Remove what a brokerlab that was killed has left: processes, cgroups and temporary folders.
+    """Remove what a brokerlab that was killed has left: processes, containers, cgroups and temporary folders.
 
     Only what dead ones of this user had written down or started; results and living ones are never touched.
     Half-made installs of brokers go too; `brokerlab run` does the rest before its first run.
@@ -40,6 +40,7 @@ def said(leftover: Leftover) -> str:
     """One line: how much one dead brokerlab left."""
     parts = [
         _count(len(leftover.processes), "process", "processes"),
+        _count(len(leftover.containers), "container", "containers"),
         _count(len(leftover.groups), "cgroup", "cgroups"),
         _count(len(leftover.folders), "folder", "folders"),
     ]
@@ -53,6 +54,8 @@ def _print(found: list[Leftover], living: int, *, is_removed: bool) -> None:
         say(f"{said(leftover)}; {verb}:")
         for process in leftover.processes:
             say(f"  process {process.pid} ({process.name})")
+        for container in leftover.containers:
+            say(f"  container {container.partition('#')[2]}")
         for path in (*leftover.groups, *leftover.folders, leftover.inventory):
             say(f"  {path}")
     if not found:

@@ -21,6 +21,7 @@ from brokerlab.brokers.base import OPEN, Bridges, Broker, Clusters, Group, Node,
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.process import BrokerProcess, owns_listener
 from brokerlab.brokers.registry import driver
+from brokerlab.brokers.starting import Started, process_of
 from brokerlab.errors import RunError, UserError
 from brokerlab.inside import inside
 from brokerlab.lab.crossing import Crossed, Door, NotCrossedError, prove_crossings
@@ -107,7 +108,7 @@ class Nodes:
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
-        self.processes: list[BrokerProcess] = []  # by node
+        self.processes: list[Started] = []  # by node
         self.proofs: list[Proof] = []  # by node
         self.crossed: Crossed | None = None  # None: there is only one node
         self.joints: dict[Pair, BrokerProcess] = {}  # our own bridges
@@ -186,14 +187,14 @@ class Nodes:
             )
         )
 
-    def _launch(self, seat: Seat, node: Node) -> BrokerProcess:
+    def _launch(self, seat: Seat, node: Node) -> Started:
         place = self.setup.stand.brokers[seat.index]
-        process = BrokerProcess(node, folder=seat.folder, limits=self.setup.limits, namespace=place.namespace)
+        process = process_of(node, folder=seat.folder, limits=self.setup.limits, namespace=place.namespace)
         self._stack.enter_context(process)
         self.processes.append(process)
         return process
 
-    def _prove(self, process: BrokerProcess) -> None:
+    def _prove(self, process: Started) -> None:
         """Waits until the node is ready, and makes it a member."""
         number, node = self.processes.index(process), process.node
         with inside(self.setup.stand.home(number).namespace):
@@ -304,7 +305,7 @@ def _seats(setup: Setup) -> tuple[Seat, ...]:
     return tuple(seats)
 
 
-def _join(process: BrokerProcess, command: Sequence[str]) -> None:
+def _join(process: Started, command: Sequence[str]) -> None:
     """Runs a command that makes the node a member; what it says goes into the node's log."""
     name = Path(command[0]).name
     with inside(process.namespace), process.log.open("ab") as log:

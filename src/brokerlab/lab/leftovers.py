@@ -4,7 +4,7 @@ A brokerlab is dead when the kernel has let go of the lock on its inventory (inv
 
     processes   are those that carry its mark, and the first ones of its nodes by number and time of birth;
                 those in a group of its own are killed with the group
-    groups      of the kernel's, and folders, are those that it had written down
+    groups      of the kernel's, containers and folders are those that it had written down
 
 Nothing is ever found by the name of a program, and nothing of a living brokerlab's is touched.
 """
@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from brokerlab import inventory
+from brokerlab.brokers import engine
 from brokerlab.brokers.cgroups import members, remove_group
+from brokerlab.errors import LabError
 from brokerlab.inventory import MARK, Thing
 
 _POLL_S = 0.01
@@ -51,6 +53,7 @@ class Leftover:
     processes: tuple[Process, ...]
     groups: tuple[Path, ...]
     folders: tuple[Path, ...]
+    containers: tuple[str, ...] = ()  # engine#name
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +165,7 @@ def _read(path: Path, file: IO[str], held: Collection[str]) -> Leftover:
         processes=tuple(_processes(mark, noted, groups)),
         groups=tuple(group for group in groups if group.is_dir()),
         folders=tuple(folder for folder in folders if _is_ours(folder)),
+        containers=tuple(thing.name for thing in things if thing.kind == "container"),
     )
 
 
@@ -217,7 +221,7 @@ def _name(pid: int) -> str:
 
 def _remove(leftover: Leftover) -> list[str]:
     """Processes first, because they use the rest; what could not be removed, in words."""
-    problems = _end_processes(leftover)
+    problems = _remove_containers(leftover) + _end_processes(leftover)
     for group in leftover.groups:
         try:
             remove_group(group)
@@ -227,6 +231,17 @@ def _remove(leftover: Leftover) -> list[str]:
         shutil.rmtree(folder, ignore_errors=True)
         if folder.exists():
             problems.append(f"the folder {folder} could not be removed")
+    return problems
+
+
+def _remove_containers(leftover: Leftover) -> list[str]:
+    """The last one first: others may live in the network of the first."""
+    problems = []
+    for container in reversed(leftover.containers):
+        try:
+            engine.remove(*container.split("#", 1))
+        except LabError as problem:
+            problems.append(f"the container {container.partition('#')[2]} stays: {problem.message}")
     return problems
 
 

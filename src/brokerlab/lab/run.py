@@ -16,9 +16,10 @@ from pathlib import Path
 
 from brokerlab.brokers.base import Found, Node, RunsElsewhere
 from brokerlab.brokers.port import free_port
-from brokerlab.brokers.process import BrokerProcess
 from brokerlab.brokers.registry import driver
 from brokerlab.brokers.running import Reached, Running
+from brokerlab.brokers.starting import Started as Own
+from brokerlab.brokers.starting import process_of
 from brokerlab.errors import RunError
 from brokerlab.lab.access import Access
 from brokerlab.lab.calibration import calibration_section
@@ -309,8 +310,8 @@ class _Walk:
         self._manifest.add("proof", asdict(proof) | {"broker_open_files": process.open_files_limit()})
         return process
 
-    def _own(self, stack: ExitStack, node: Node, folder: Path) -> BrokerProcess:
-        process = BrokerProcess(node, folder=folder, limits=self._run.cell.limits)
+    def _own(self, stack: ExitStack, node: Node, folder: Path) -> Own:
+        process = process_of(node, folder=folder, limits=self._run.cell.limits)
         if self._run.cell.limits:
             stack.callback(lambda: self._manifest.add("limits", process.cage.section()))  # when it is stopped
         return stack.enter_context(process)

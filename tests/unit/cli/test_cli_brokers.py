@@ -68,9 +68,9 @@ def test_broker_that_cannot_be_installed_is_listed_and_refused_with_what_to_do(b
     probed = brokers("probe", "emqx")
 
     assert {"emqx", "vernemq", "emitter", "remote"} <= set(told)
-    assert (told["emqx"]["is_found"], told["emqx"]["source"]) == (False, "Elsewhere")
+    assert (told["emqx"]["is_found"], told["emqx"]["source"]) == (False, "ContainerImage")
     assert (probed.code, probed.out) == (64, "")
-    assert "options: {address: host:port}" in probed.err
+    assert "no container engine" in probed.err
 
 
 def test_one_broker_as_json(brokers: Brokers) -> None:

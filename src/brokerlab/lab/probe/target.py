@@ -11,8 +11,8 @@ from brokerlab import inventory
 from brokerlab.brokers.address import read_address
 from brokerlab.brokers.base import Broker, Missing, Security
 from brokerlab.brokers.port import free_port
-from brokerlab.brokers.process import BrokerProcess
 from brokerlab.brokers.registry import DRIVERS, driver
+from brokerlab.brokers.starting import Started, process_of
 from brokerlab.errors import UserError
 from brokerlab.lab.probe.room import Place, Room
 from brokerlab.lab.probe.values import NotKept
@@ -87,12 +87,12 @@ def opened(name: str, *, largest_bytes: int, way_in: WayIn | None = None) -> Ite
         yield Target(name, found.version, place)
 
 
-def _started(broker: Broker, protocol: str, folder: Path, stack: contextlib.ExitStack) -> BrokerProcess:
+def _started(broker: Broker, protocol: str, folder: Path, stack: contextlib.ExitStack) -> Started:
     choice, private = BrokerChoice(broker.name, broker.name), folder.with_name(f"{folder.name}-private")
     private.mkdir(mode=0o700)
     security = Security(protocol=protocol, folder=private)
     node = broker.node(choice, folder=folder, host=_HOST, port=free_port(_HOST), security=security)
-    process = stack.enter_context(BrokerProcess(node, folder=folder))
+    process = stack.enter_context(process_of(node, folder=folder))
     prove_ready(process, node.host, node.port, login=Login(protocol=protocol))
     return process
 
