@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from brokerlab.study.limit_values import Limits
 from brokerlab.study.problems import RuleError
+from brokerlab.study.topology import Topology
 from brokerlab.study.values import Level, Qos, Workload
 
 
@@ -14,11 +15,12 @@ class FactorKind:
     """One factor: its readers and writers, and the key that holds its value where it is not varied."""
 
     name: str
-    home: tuple[str, ...]  # below scenario.workload; empty for what is no part of it: the broker and its limits
+    home: tuple[str, ...]  # below scenario.workload; empty for what is no part of it: broker, limits, links
     read: Callable[[object], Level]
     written: Callable[[Level], str | int]  # as in a study file
     apply: Callable[[Workload, Level], Workload]
     limit: Callable[[Limits, Level], Limits] | None = None  # of a factor that is a limit on the broker's node
+    network: Callable[[Topology, Level], Topology] | None = None  # of a factor that changes links
 
     def parse(self, text: str) -> Level:
         """The level that a command line means; whole numbers and quantities are told apart."""

@@ -7,7 +7,19 @@ so that `scenario.workload.payload` and the levels of `scenario.variables.payloa
 import re
 from dataclasses import replace
 
-from brokerlab.study import life, limits, mqtt5, names, pause, quantity, roles, subscriptions, topic_factors, wills
+from brokerlab.study import (
+    life,
+    limits,
+    mqtt5,
+    names,
+    pause,
+    quantity,
+    roles,
+    subscriptions,
+    topic_factors,
+    topology_part,
+    wills,
+)
 from brokerlab.study.access import read_certificates, read_transport
 from brokerlab.study.factor import ON, FactorKind, read_qos, read_switch, read_whole
 from brokerlab.study.problems import RuleError, check_name
@@ -209,6 +221,7 @@ _KINDS = (
     *mqtt5.KINDS,
     *subscriptions.KINDS,
     *limits.KINDS,
+    *topology_part.KINDS,
 )
 
 FACTORS = {kind.name: kind for kind in _KINDS}

@@ -12,12 +12,15 @@ from brokerlab.study import access, ensemble_values, factor, factors, life, name
 from brokerlab.study import values as v
 from brokerlab.study.life import LifePart
 from brokerlab.study.limits import Cpus, LimitsPart, MemoryBytes
+from brokerlab.study.link_part import LinkRate, Loss, Profile, Rtt
 from brokerlab.study.mqtt5 import Expiry, Mqtt5Part, Properties, PropertyBytes, ReceiveMaximum, Switch
 from brokerlab.study.part import Part
 from brokerlab.study.pause import PauseDuration, PausePart
 from brokerlab.study.payload import PayloadPart, as_mapping
 from brokerlab.study.subscriptions import Churn, Kind, SubscriptionsPart, Table, TableClients
 from brokerlab.study.topics_part import Count, Depth, Length, Retain, TopicsPart
+from brokerlab.study.topology import LOOPBACK
+from brokerlab.study.topology_part import TopologyPart
 
 _WORKLOAD = v.Workload()
 _DEPLOY = v.Deploy()
@@ -223,18 +226,13 @@ class VariablesPart(Part):
     filter_clients: list[TableClients] = Field(default=[], min_length=1)
     cpus: list[Cpus] = Field(default=[], min_length=1)
     memory: list[MemoryBytes] = Field(default=[], min_length=1)
+    profile: list[Profile] = Field(default=[], min_length=1)
+    rtt: list[Rtt] = Field(default=[], min_length=1)
+    link_rate: list[LinkRate] = Field(default=[], min_length=1)
+    loss: list[Loss] = Field(default=[], min_length=1)
 
     def levels(self, factor: str) -> tuple[v.Level, ...]:
         return tuple(getattr(self, factor))
-
-
-class TopologyPart(Part):
-    later: ClassVar[tuple[str, ...]] = names.TOPOLOGY_KEYS_LATER
-
-    shape: Annotated[str, PlainValidator(readers.read_shape)]
-
-    def value(self) -> v.Topology:
-        return v.Topology(shape=self.shape)
 
 
 def _as_mapping(written: object) -> object:
@@ -245,7 +243,7 @@ def _as_mapping(written: object) -> object:
 class ScenarioPart(Part):
     workload: WorkloadPart = WorkloadPart()
     variables: VariablesPart = VariablesPart()
-    topology: Annotated[TopologyPart, BeforeValidator(_as_mapping)] = TopologyPart(shape=v.Topology().shape)
+    topology: Annotated[TopologyPart, BeforeValidator(_as_mapping)] = TopologyPart(shape=LOOPBACK)
 
 
 class PhasesPart(Part):

@@ -24,10 +24,7 @@ RANKS = (
 )
 
 ARRIVALS_LATER: tuple[str, ...] = ()
-FACTORS_LATER = ("rtt", "loss", "locality", "deployment", "security", "environment", "topology", "arrivals")
-SHAPES = ("loopback",)
-SHAPES_LATER = ("mesh", "star", "chain", "tree")
-TOPOLOGY_KEYS_LATER = ("sites", "rtt", "rate", "loss")
+FACTORS_LATER = ("locality", "deployment", "security", "environment", "topology", "arrivals")
 LOAD_ON = ("local",)
 LOAD_ON_LATER = ("spark",)
 PROTOCOLS = ("3.1", "3.1.1", "5.0")

@@ -22,6 +22,7 @@ from brokerlab.study.nearest import listed
 from brokerlab.study.replay import measure_s
 from brokerlab.study.seeds import derived_seed
 from brokerlab.study.selection import is_selected, read_selection
+from brokerlab.study.topology import ON_LOOPBACK, Topology
 from brokerlab.study.values import Arrivals, BrokerChoice, Level, Qos, Study, Workload
 from brokerlab.study.written import study_yaml
 
@@ -43,6 +44,7 @@ class Cell:
     broker: BrokerChoice
     workload: Workload
     limits: Limits = UNLIMITED  # of each of the broker's nodes
+    topology: Topology = ON_LOOPBACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +150,15 @@ def _cells(study: Study) -> list[Cell]:
 
 
 def _cell(levels: tuple[tuple[str, Level], ...], study: Study, brokers: Mapping[str, BrokerChoice]) -> Cell:
-    workload, limits = study.scenario.workload, study.system.limits
+    workload, limits, topology = study.scenario.workload, study.system.limits, study.scenario.topology
     for factor, level in levels:
         kind = FACTORS[factor]
         workload = kind.apply(workload, level)
         limits = kind.limit(limits, level) if kind.limit else limits
+        topology = kind.network(topology, level) if kind.network else topology
     broker = brokers[str(dict(levels)["broker"])]
     name = ".".join(f"{factor}-{FACTORS[factor].label(level)}" for factor, level in levels)
-    return Cell(id=name, levels=levels, broker=broker, workload=workload, limits=limits)
+    return Cell(id=name, levels=levels, broker=broker, workload=workload, limits=limits, topology=topology)
 
 
 def _runs(cells: Sequence[Cell], *, seed: int, repetitions: int) -> tuple[PlannedRun, ...]:
@@ -224,7 +227,9 @@ def _cell_json(cell: Cell) -> dict[str, Any]:
         "levels": dict(cell.levels),
         "broker": asdict(cell.broker),
         "workload": asdict(cell.workload),
-    } | ({"limits": asdict(cell.limits)} if cell.limits else {})
+        **({"limits": asdict(cell.limits)} if cell.limits else {}),
+        **({} if cell.topology.is_loopback else {"topology": asdict(cell.topology)}),
+    }
 
 
 def _run_json(run: PlannedRun) -> dict[str, Any]:

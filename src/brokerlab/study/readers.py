@@ -62,10 +62,6 @@ def read_join(written: object) -> Join:
     return Join.NONE
 
 
-def read_shape(written: object) -> str:
-    return check_name("topology", written, known=names.SHAPES, later=names.SHAPES_LATER)
-
-
 def read_arrivals(written: object) -> Arrivals:
     known = [arrivals.value for arrivals in Arrivals]
     return Arrivals(check_name("kind of arrivals", written, known=known, later=names.ARRIVALS_LATER))

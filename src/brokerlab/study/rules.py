@@ -26,6 +26,7 @@ from brokerlab.study.role_rules import check_roles
 from brokerlab.study.start_rules import check_start
 from brokerlab.study.subscriptions_rules import check_subscriptions
 from brokerlab.study.topics_rules import check_topics
+from brokerlab.study.topology_rules import check_topology
 from brokerlab.study.values import Arrivals, Phases, Qos, Schedule, Workload
 from brokerlab.study.will_rules import check_wills
 
@@ -55,6 +56,7 @@ def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> No
     check_limits(document)
     check_wills(document, drivers, list(_used_brokers(document)))
     check_pause(document)
+    check_topology(document, list(_used_brokers(document)))
     _check_settings_have_effect(document)
 
 

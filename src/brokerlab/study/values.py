@@ -15,6 +15,7 @@ from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.pause_values import Pause
 from brokerlab.study.secret import Secret
 from brokerlab.study.table import FilterTable
+from brokerlab.study.topology import ON_LOOPBACK, Topology
 from brokerlab.study.will_values import Wills
 
 Level = str | int | float
@@ -304,15 +305,10 @@ class Factor:
 
 
 @dataclass(frozen=True, slots=True)
-class Topology:
-    shape: str = "loopback"
-
-
-@dataclass(frozen=True, slots=True)
 class Scenario:
     workload: Workload
     variables: tuple[Factor, ...]
-    topology: Topology = Topology()
+    topology: Topology = ON_LOOPBACK
 
 
 @dataclass(frozen=True, slots=True)

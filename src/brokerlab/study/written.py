@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-from brokerlab.study import limits, mqtt5, pause, quantity, roles, subscriptions, wills
+from brokerlab.study import limits, mqtt5, pause, quantity, roles, subscriptions, topology_part, wills
 from brokerlab.study.access import written_credentials
 from brokerlab.study.arrivals import KEYS
 from brokerlab.study.factors import FACTORS
@@ -65,7 +65,7 @@ def _scenario(scenario: Scenario) -> dict[str, Any]:
             factor.name: _list(FACTORS[factor.name].written(level) for level in factor.levels)
             for factor in scenario.variables
         },
-        "topology": scenario.topology.shape,
+        **_flat({"topology": topology_part.written(scenario.topology)}),
     }
 
 
