@@ -16,7 +16,7 @@ def clean(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is.")] = False,
     json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
 ) -> ExitCode:
-    """Remove what a brokerlab that was killed has left: processes, containers, cgroups and temporary folders.
+    """Remove what a brokerlab that was killed has left: processes, containers, cgroups, namespaces, folders.
 
     Only what dead ones of this user had written down or started; results and living ones are never touched.
     Half-made installs of brokers go too; `brokerlab run` does the rest before its first run.
@@ -43,6 +43,7 @@ def said(leftover: Leftover) -> str:
         _count(len(leftover.containers), "container", "containers"),
         _count(len(leftover.groups), "cgroup", "cgroups"),
         _count(len(leftover.folders), "folder", "folders"),
+        _count(len(leftover.namespaces), "network namespace", "network namespaces"),
     ]
     who = "a brokerlab that was killed" if leftover.pid is None else f"a brokerlab that was killed (pid {leftover.pid})"
     return f"{who} left {', '.join(part for part in parts if part) or 'only its inventory'}"
@@ -56,7 +57,7 @@ def _print(found: list[Leftover], living: int, *, is_removed: bool) -> None:
             say(f"  process {process.pid} ({process.name})")
         for container in leftover.containers:
             say(f"  container {container.partition('#')[2]}")
-        for path in (*leftover.groups, *leftover.folders, leftover.inventory):
+        for path in (*leftover.groups, *leftover.folders, *leftover.namespaces, leftover.inventory):
             say(f"  {path}")
     if not found:
         say("nothing is left of a killed brokerlab")

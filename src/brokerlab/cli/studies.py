@@ -13,6 +13,7 @@ from brokerlab.brokers.registry import DRIVERS
 from brokerlab.errors import UserError
 from brokerlab.lab.reach import connections_of, read_reach, shortfalls
 from brokerlab.lab.remote import check_reachable
+from brokerlab.network.privileges import reason_unable
 from brokerlab.presets import preset_names, preset_path
 from brokerlab.study.access import users_of
 from brokerlab.study.facts import DriverFacts
@@ -53,6 +54,7 @@ def prepare(argument: str, *, settings: Sequence[str], levels: Sequence[str]) ->
         require_possible(limits)
     for cell in plan.cells:
         check_reachable(cell)
+    _require_networks(study)
     return Prepared(study, plan)
 
 
@@ -66,6 +68,16 @@ def _refuse_too_many_connections(plan: Plan) -> None:
     ]
     if lines:
         raise UserError("\n".join(lines), hint="`brokerlab doctor` says what this machine can reach")
+
+
+def _require_networks(study: Study) -> None:
+    """Only loopback is there without being made."""
+    topology = study.scenario.topology
+    if not topology.is_loopback and (reason := reason_unable()) is not None:
+        raise UserError(
+            f"scenario.topology: {topology.shape} cannot be made here: {reason}",
+            hint="run it as root, or with --set scenario.topology=loopback",
+        )
 
 
 def _require_secrets(study: Study) -> None:

@@ -4,7 +4,7 @@ A brokerlab is dead when the kernel has let go of the lock on its inventory (inv
 
     processes   are those that carry its mark, and the first ones of its nodes by number and time of birth;
                 those in a group of its own are killed with the group
-    groups      of the kernel's, containers and folders are those that it had written down
+    groups      of the kernel's, containers, network namespaces and folders are those that it had written down
 
 Nothing is ever found by the name of a program, and nothing of a living brokerlab's is touched.
 """
@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from brokerlab import inventory
+from brokerlab import inside, inventory
 from brokerlab.brokers import engine
 from brokerlab.brokers.cgroups import members, remove_group
 from brokerlab.errors import LabError
 from brokerlab.inventory import MARK, Thing
+from brokerlab.network.removal import remove_namespace
 
 _POLL_S = 0.01
 _LONGEST_END_S = 5.0
@@ -54,6 +55,7 @@ class Leftover:
     groups: tuple[Path, ...]
     folders: tuple[Path, ...]
     containers: tuple[str, ...] = ()  # engine#name
+    namespaces: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,7 @@ def _read(path: Path, file: IO[str], held: Collection[str]) -> Leftover:
     noted = [thing for thing in things if thing.kind == "process"] if has_same_numbers else []
     groups = [Path(thing.name) for thing in things if thing.kind == "cgroup"] if has_same_numbers else []
     folders = [Path(thing.name) for thing in things if thing.kind == "folder"]
+    spaces = [inside.FOLDER / thing.name for thing in things if thing.kind == "namespace"]
     mark = str(head.get("mark", ""))
     return Leftover(
         inventory=path,
@@ -166,6 +169,7 @@ def _read(path: Path, file: IO[str], held: Collection[str]) -> Leftover:
         groups=tuple(group for group in groups if group.is_dir()),
         folders=tuple(folder for folder in folders if _is_ours(folder)),
         containers=tuple(thing.name for thing in things if thing.kind == "container"),
+        namespaces=tuple(space for space in spaces if space.exists()),
     )
 
 
@@ -227,6 +231,11 @@ def _remove(leftover: Leftover) -> list[str]:
             remove_group(group)
         except OSError as problem:
             problems.append(f"the group {group} stays: {problem.strerror}")
+    for space in leftover.namespaces:
+        try:
+            remove_namespace(space.name)
+        except OSError as problem:
+            problems.append(f"the network namespace {space.name} stays: {problem.strerror}")
     for folder in leftover.folders:
         shutil.rmtree(folder, ignore_errors=True)
         if folder.exists():

@@ -21,6 +21,7 @@ from brokerlab.brokers.running import Reached, Running
 from brokerlab.brokers.starting import Started as Own
 from brokerlab.brokers.starting import process_of
 from brokerlab.errors import RunError
+from brokerlab.inside import inside
 from brokerlab.lab.access import Access
 from brokerlab.lab.calibration import calibration_section
 from brokerlab.lab.cast import besides, cast_of, cast_section, specs_of
@@ -29,6 +30,7 @@ from brokerlab.lab.cores import pin
 from brokerlab.lab.counting import CounterWatch, Ours, counters_of
 from brokerlab.lab.guards import machine_reasons, meter_reasons
 from brokerlab.lab.machine import machine_facts, versions
+from brokerlab.lab.networks import open_ground
 from brokerlab.lab.proof import named, prove_ready
 from brokerlab.lab.remote import below_prefix, broker_facts, open_way_in
 from brokerlab.lab.sampling import Sampler
@@ -50,7 +52,6 @@ from brokerlab.study.plan import PlannedRun
 from brokerlab.study.replay import measure_s
 from brokerlab.study.values import Arrivals, Start, Study
 
-HOST = "127.0.0.1"
 _ANSWER_S = 10.0  # the longest that a broker may take over one CONNACK or SUBACK
 _PAUSED_QUIET_NS = 5_000_000_000  # after a pause many brokers have lost something: what else would come has come then
 _LOOK_S = 0.1  # how often a waiting lab looks whether broker and workers live
@@ -122,7 +123,14 @@ class _Walk:
                 self._manifest.add("search", search_section(self._trials))
 
     def _go(self, stack: ExitStack) -> Verdict:
-        access = stack.enter_context(open_way_in(self._run.cell, self._clients, host=HOST, beside=self._cast.beside))
+        cell = self._run.cell
+        self._ground = stack.enter_context(
+            open_ground(
+                cell.topology, nodes=1, seed=self._run.seed, manifest=self._manifest, say=self._watcher.phase_started
+            )
+        )
+        host = self._ground.stand.brokers[0].address
+        access = stack.enter_context(open_way_in(cell, self._clients, host=host, beside=self._cast.beside))
         if driver(self._run.cell.broker.driver).abilities.has_port_per_protocol:
             access = access.speaking(self._run.cell.workload.protocol)
         self._manifest.add("access", access.facts)
@@ -138,9 +146,9 @@ class _Walk:
         specs = access.admitted(
             specs_of(self._run, self._cast, host=node.host, port=node.port, folder=self._directory.path)
         )
-        self._crew = stack.enter_context(Crew(specs))
+        self._crew = stack.enter_context(Crew([replace(spec, namespace=self._home()) for spec in specs]))
         self._pinned = pin(self._pids(), broker_cores=self._run.cell.limits.cores)
-        self._sampler = stack.enter_context(Sampler(self._pids, self._directory))
+        self._sampler = stack.enter_context(Sampler(lambda: self._pids() | self._ground.pids(), self._directory))
         self._lookout = stack.enter_context(Lookout())
         self._connect()
         publications = self._publish()
@@ -278,6 +286,7 @@ class _Walk:
         while (remaining_s := (at_ns - time.monotonic_ns()) / 1e9) > 0:
             time.sleep(min(remaining_s, _LOOK_S))
             self._process.require_alive("the end of the schedule")
+            self._ground.require_alive()
             self._crew.check()
 
     # -- the broker -----------------------------------------------------------------------------------------------
@@ -289,7 +298,10 @@ class _Walk:
         if not isinstance(found, Found):
             raise RunError(f"{choice.driver} is gone from this machine: {found.reason}", hint=found.hint)
         folder = self._directory.broker / "0"
-        node = broker.node(choice, folder=folder.absolute(), host=HOST, port=free_port(HOST), security=access.security)
+        place = self._ground.stand.brokers[0]
+        with inside(place.namespace):
+            port = free_port(place.address)
+        node = broker.node(choice, folder=folder.absolute(), host=place.address, port=port, security=access.security)
         self._manifest.add(
             "broker",
             {
@@ -311,10 +323,15 @@ class _Walk:
         return process
 
     def _own(self, stack: ExitStack, node: Node, folder: Path) -> Own:
-        process = process_of(node, folder=folder, limits=self._run.cell.limits)
+        namespace = self._ground.stand.brokers[0].namespace
+        process = process_of(node, folder=folder, limits=self._run.cell.limits, namespace=namespace)
         if self._run.cell.limits:
             stack.callback(lambda: self._manifest.add("limits", process.cage.section()))  # when it is stopped
         return stack.enter_context(process)
+
+    def _home(self) -> str | None:
+        """The namespace of the clients."""
+        return self._ground.stand.clients[0].namespace
 
     def _compare_counters(self, watch: CounterWatch, publications: dict[int, int] | None) -> list[str]:
         """Reasons why the broker's counts contradict ours; empty when they agree or cannot be compared."""
@@ -364,4 +381,4 @@ class _Walk:
         searched = search_reasons(self._trials) if self._trials else []
         collapsed = collapse_reasons(stopped, self._granted.values()) + table_refusals(stopped.values())
         collapsed += [killed] if (killed := self._process.obituary()) else []
-        return judge(collapsed, searched + guards + counted)
+        return judge(collapsed, [*self._ground.reasons, *searched, *guards, *counted])

@@ -1,7 +1,6 @@
 """Network namespaces of ours: made, furnished and removed by name."""
 
 import contextlib
-import ctypes
 import errno
 import os
 from collections.abc import Iterator
@@ -12,57 +11,26 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from brokerlab import inventory
 from brokerlab.errors import RunError
-from brokerlab.inside import FOLDER, inside
+from brokerlab.inside import inside
 from brokerlab.inventory import Thing
-from brokerlab.network.naming import PREFIX
-
-_MNT_DETACH = 2
+from brokerlab.network.removal import remove_namespace
 
 
 @contextlib.contextmanager
 def namespace(name: str, *, is_router: bool = False) -> Iterator[IPRoute]:
     """A namespace with its loopback up, and what talks to the kernel inside it; removed afterwards."""
-    with inventory.noted(Thing("namespace", name)):
+    with inventory.noted(Thing("namespace", name)), contextlib.ExitStack() as stack:
+        stack.callback(remove_namespace, name)
         try:
             netns.create(name)
             with inside(name):
                 _furnish(is_router=is_router)
-                talk = IPRoute()
+                talk = stack.enter_context(contextlib.closing(IPRoute()))
         except (OSError, NetlinkError) as problem:
-            remove_namespace(name)
             raise RunError(f"cannot make the network namespace {name}: {problem}", hint="only root can") from problem
-        try:
-            with kernel_errors(f"in the namespace {name}"):
-                talk.link("set", index=1, state="up")  # loopback is the first interface of any namespace
-            yield talk
-        finally:
-            talk.close()
-            remove_namespace(name)
-
-
-def remove_namespace(name: str) -> None:
-    """Removes it, if it is there and ours by its name; what runs inside keeps it alive but unnamed."""
-    if not name.startswith(PREFIX) or "/" in name:
-        raise ValueError(f"{name} is no namespace of brokerlab's")
-    path = FOLDER / name
-    libc = ctypes.CDLL(None, use_errno=True)
-    while libc.umount2(os.fsencode(path), _MNT_DETACH) == 0:
-        pass
-    with contextlib.suppress(FileNotFoundError):
-        path.unlink()
-
-
-def is_there(name: str) -> bool:
-    return (FOLDER / name).exists()
-
-
-def reason_unable() -> str | None:
-    """Why this process cannot make networks; None where it can."""
-    if os.geteuid() != 0:
-        return "network namespaces need root; loopback does not"
-    if not Path("/proc/self/ns/net").exists():
-        return "this kernel has no network namespaces"
-    return None
+        with kernel_errors(f"in the namespace {name}"):
+            talk.link("set", index=1, state="up")  # loopback is the first interface of any namespace
+        yield talk
 
 
 @contextlib.contextmanager

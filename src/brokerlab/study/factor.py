@@ -30,7 +30,7 @@ class FactorKind:
     def label(self, level: Level) -> str:
         """The level as a part of a path, different for different levels: "64B", "0_5-per-s"."""
         text = str(self.written(level)).replace(" ", "").replace("/", "-per-").replace("+", "")
-        return text.replace(".", "_")
+        return text.replace(".", "_").replace("%", "percent")
 
 
 def read_whole(written: object, *, least: int, most: int) -> int:

@@ -156,7 +156,10 @@ def percent_text(share_percent: float) -> str:
 
 
 def bits_per_s_text(rate_bits_per_s: float) -> str:
-    return BIT_RATE.written(number_text(rate_bits_per_s), "bit/s")
+    """The rate in the largest unit of which it is a whole number: "1 Mbit/s", "2.5 bit/s"."""
+    fitting = [(factor, unit) for unit, factor in BIT_RATE.units.items() if rate_bits_per_s % int(factor) == 0]
+    factor, unit = max(fitting, default=(Fraction(1), "bit/s"))
+    return BIT_RATE.written(number_text(rate_bits_per_s / int(factor)), unit)
 
 
 def number_text(number: float) -> str:

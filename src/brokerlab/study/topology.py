@@ -65,7 +65,7 @@ PLAIN = Link()
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class SiteLink:
     """Two routers that are linked, by the numbers of their sites."""
 
     first: int
@@ -85,7 +85,7 @@ class Topology:
     router_switch: Link = PLAIN
     switch_broker: Link = PLAIN
     switch_clients: Link = PLAIN
-    links: tuple[Join, ...] = ()  # all of a graph; of another shape those that are unlike the rest
+    links: tuple[SiteLink, ...] = ()  # all of a graph; of another shape those that are unlike the rest
 
     @property
     def is_loopback(self) -> bool:
@@ -122,7 +122,7 @@ def joins(topology: Topology) -> tuple[Joined, ...]:
     return tuple(Joined(*pair, own.get(pair, topology.between)) for pair in pairs)
 
 
-def _in_order(join: Join, topology: Topology) -> Joined:
+def _in_order(join: SiteLink, topology: Topology) -> Joined:
     link = topology.between if join.link is None else join.link
     return (
         Joined(join.first, join.second, link)

@@ -32,8 +32,8 @@ from brokerlab.study.topology import (
     SITE,
     STAR,
     TREE,
-    Join,
     Link,
+    SiteLink,
     Topology,
     changed,
     joins,
@@ -105,7 +105,7 @@ class TopologyPart(LinkPart):
 
     def value(self) -> Topology:
         between = self.link()
-        own = tuple(Join(*each.between, each.own_link(between)) for each in self.links)
+        own = tuple(SiteLink(*each.between, each.own_link(between)) for each in self.links)
         highest = max((max(each.between) for each in self.links), default=1)
         return Topology(
             shape=self.shape,
@@ -158,7 +158,7 @@ def written(topology: Topology) -> Any:
     }
 
 
-def _join_written(join: Join) -> dict[str, Any]:
+def _join_written(join: SiteLink) -> dict[str, Any]:
     """A link of its own is said in full, because what it leaves out is as between other routers."""
     own = {} if join.link is None else full_written(join.link)
     return {"between": [join.first, join.second], **own}
