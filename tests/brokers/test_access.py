@@ -16,6 +16,7 @@ from brokerlab.errors import RunError, UserError
 from brokerlab.lab.access import open_access
 from brokerlab.lab.certificates import Authority, keep
 from brokerlab.lab.clients import clients_of, worker_specs
+from brokerlab.lab.crossing import Door
 from brokerlab.lab.proof import prove_ready
 from brokerlab.load.client import Client, Login, NotAdmittedError
 from brokerlab.load.spec import Entrance
@@ -193,7 +194,7 @@ def test_workers_get_names_and_certificates_but_show_none(tmp_path):
     clients = clients_of(workload, seed=1)
     run = PlannedRun(Cell("c", (), BrokerChoice("b", "mosquitto"), workload), 1, 1, 1)
     with open_access(workload, clients, host=HOST) as access:
-        specs = access.admitted(worker_specs(run, clients, host=HOST, port=1, folder=tmp_path))
+        specs = access.admitted(worker_specs(run, clients, doors=[Door(0, HOST, 1)], folder=tmp_path))
 
         assert [spec.entrance.transport for spec in specs] == [Transport.WSS] * 2
         assert [client.user for spec in specs for client in spec.clients] == ["u0", "u1"]

@@ -15,6 +15,7 @@ from brokerlab.cli.studies import _facts
 from brokerlab.errors import RunError
 from brokerlab.lab.access import open_access
 from brokerlab.lab.clients import clients_of, worker_specs
+from brokerlab.lab.crossing import Door
 from brokerlab.lab.proof import prove_ready
 from brokerlab.lab.run import make_run
 from brokerlab.load.crew import Crew
@@ -81,7 +82,7 @@ def specs_for(entered, folder, *, qos):
     workload = workload_over(access.security.transport, qos=qos)
     run = PlannedRun(Cell("c", (), CHOICE, workload), 1, 1, 1)
     clients = clients_of(workload, seed=1)
-    return access.admitted(worker_specs(run, clients, host=node.host, port=node.port, folder=folder))
+    return access.admitted(worker_specs(run, clients, doors=[Door(0, node.host, node.port)], folder=folder))
 
 
 def rows_of(folder, kind):

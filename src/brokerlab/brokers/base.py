@@ -65,6 +65,7 @@ class Abilities:
     has_port_per_protocol: bool = False  # MQTT 5 is spoken on another port than 3.1.1: see Security.protocol
     has_clusters: bool = False
     has_bridges: bool = False
+    most_nodes: int | None = None  # that the licence allows in one cluster; None: any number
     payload_limit_bytes: int | None = None  # of the preset stock; None: it takes at least 200,000
     departs: tuple[Departure, ...] = ()
     licence: str = ""

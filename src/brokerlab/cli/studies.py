@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from brokerlab.brokers.base import Broker, Found, Missing
+from brokerlab.brokers.base import Broker, Clusters, Found, Missing, RunsElsewhere
 from brokerlab.brokers.limits import require_possible
 from brokerlab.brokers.registry import DRIVERS
 from brokerlab.errors import UserError
@@ -102,6 +102,9 @@ def _facts(driver: Broker, found: Found | Missing) -> DriverFacts:
         has_permissions=abilities.has_permissions,
         has_client_certificates=abilities.has_client_certificates,
         has_shared_subscriptions=abilities.has_shared_subscriptions,
+        has_clusters=isinstance(driver, Clusters),
+        is_elsewhere=isinstance(driver, RunsElsewhere),
+        most_nodes=abilities.most_nodes,
         reason_missing=f"{found.reason} ({found.hint})" if isinstance(found, Missing) else None,
     )
 

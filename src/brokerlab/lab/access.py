@@ -53,8 +53,13 @@ class Access:
 
 
 @contextmanager
-def open_access(workload: Workload, clients: Clients, *, host: str, beside: Sequence[Client] = ()) -> Iterator[Access]:
-    """Everything that a run needs for its transport, certificates and credentials, for as long as it lasts."""
+def open_access(
+    workload: Workload, clients: Clients, *, host: str, beside: Sequence[Client] = (), others: Sequence[str] = ()
+) -> Iterator[Access]:
+    """Everything that a run needs for its transport, certificates and credentials, for as long as it lasts.
+
+    The broker's certificate is for its `host` and `others`, those of its other nodes.
+    """
     everyone = (*everyone_of(clients), *beside)
     names = users_of(workload.credentials, len(everyone)) if workload.credentials else []
     facts: dict[str, object] = {
@@ -65,7 +70,7 @@ def open_access(workload: Workload, clients: Clients, *, host: str, beside: Sequ
     with inventory.temporary_folder(PREFIX) as private:
         security = Security(transport=workload.transport, folder=private, protocol=workload.protocol)
         access = Access(security, facts=facts)
-        access = _encrypted(access, workload, everyone, host)
+        access = _encrypted(access, workload, everyone, (host, *others))
         yield _permitted(_named(access, everyone, names), workload, everyone)
 
 
@@ -75,7 +80,7 @@ def everyone_of(clients: Clients) -> tuple[Client, ...]:
     return tuple(each for group in groups if isinstance(group, tuple) for each in group if isinstance(each, Client))
 
 
-def _encrypted(access: Access, workload: Workload, everyone: Sequence[Client], host: str) -> Access:
+def _encrypted(access: Access, workload: Workload, everyone: Sequence[Client], hosts: Sequence[str]) -> Access:
     """With certificates, where the transport has them."""
     entrance, folder = Entrance(workload.transport), access.security.folder
     if not workload.transport.is_encrypted or folder is None:
@@ -84,7 +89,7 @@ def _encrypted(access: Access, workload: Workload, everyone: Sequence[Client], h
     from brokerlab.lab.certificates import Authority, keep  # noqa: PLC0415
 
     authority = Authority()
-    certificate, key = authority.broker(host)
+    certificate, key = authority.broker(*hosts)
     trusted = keep(folder, "authority.pem", authority.pem)
     security = replace(
         access.security,

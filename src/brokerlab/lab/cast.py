@@ -1,6 +1,6 @@
 """Who plays which part in a run beside plain publishers and subscribers: devices that answer, loops, a probe. Pure.
 
-one-way   publishers/0 ---------------> broker --> subscribers/0
+one-way   publishers/0 ---------------> broker --> subscribers/0     at several nodes: publishers/1 and so on
 echo      publishers/0 --> broker --> devices/0 --> broker --> subscribers/0
 loop      loops/0 <--> broker
 probe     probe/0 <--> broker               beside any of them
@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from brokerlab.lab.clients import SUBSCRIBERS, Clients, worker_specs
+from brokerlab.lab.clients import Clients, worker_specs
+from brokerlab.lab.crossing import Door
 from brokerlab.load.spec import Client, Granted, WorkerSpec
 from brokerlab.load.starting import QOS as COMMAND_QOS
 from brokerlab.load.topics import PROBE_PREFIX, own_filter
@@ -20,7 +21,7 @@ from brokerlab.study.plan import PlannedRun
 from brokerlab.study.topics import expand, topic_matches
 from brokerlab.study.values import ClientLife, Payload, Probe, Roles, Schedule, Start, Topics, Workload
 
-PUBLISHERS, DEVICES, LOOPS, PROBE, FILTERS = "publishers/0", "devices/0", "loops/0", "probe/0", "filters/0"
+DEVICES, LOOPS, PROBE, FILTERS = "devices/0", "loops/0", "probe/0", "filters/0"
 PROBE_BYTES = 16  # the payload of a probe: its identity, which holds the time
 
 
@@ -31,7 +32,7 @@ class Cast:
     clients: Clients  # as the ledger sees them
     devices: tuple[Client, ...] = ()
     probe: Client | None = None
-    overhearing: int = 0  # subscribers of the load whose filter also matches the probe's topic
+    overhearing: tuple[int, ...] = ()  # subscribers of the load whose filter also matches the probe's topic
     is_loop: bool = False
     filters: tuple[Client, ...] = ()  # they fill the broker's table of subscriptions
 
@@ -44,12 +45,22 @@ class Cast:
         """How many messages each worker should receive of so many publications per publisher."""
         probes = publications.get(self.probe.number, 0) if self.probe else 0
         load = self.load(publications)
-        expected = {LOOPS if self.is_loop else SUBSCRIBERS: self.clients.expected(load) + self.overhearing * probes}
+        expected = {LOOPS: self.clients.expected(load) + len(self.overhearing) * probes}
+        if not self.is_loop:
+            expected = self._expected_by_node(load, probes)
         if self.devices:
             expected[DEVICES] = sum(load.values())
         if self.probe:
             expected[PROBE] = probes
         return expected
+
+    def _expected_by_node(self, load: Mapping[int, int], probes: int) -> dict[str, int]:
+        where = self.clients.placed
+        nodes = (0,) * len(self.clients.subscribers) if where is None else where.subscribers
+        counts = self.clients.expected_at(load, nodes=max(nodes) + 1)
+        for number in self.overhearing:
+            counts[nodes[number]] += probes
+        return {f"subscribers/{node}": counts[node] for node in sorted(set(nodes))}
 
     def load(self, publications: Mapping[int, int]) -> dict[int, int]:
         """The publications without the probe's."""
@@ -62,14 +73,17 @@ class Cast:
 
 def cast_of(workload: Workload, clients: Clients, *, seed: int) -> Cast:
     mark = f"{seed & 0xFFFFFF:06x}"
-    probe, overhearing = None, 0
+    probe: Client | None = None
+    overhearing: tuple[int, ...] = ()
     if workload.probe is not None:
         topic = f"{workload.topics.prefix}{PROBE_PREFIX}{mark}"
         # A number that neither a publisher nor a subscriber has.
         number = max(workload.publishers, workload.subscribers)
         probe = Client(number, f"bl{mark}x", topic, hears=topic)
         owed = clients.subscribers[: len(workload.topics.share) or None]  # of a group one member hears it
-        overhearing = sum(any(topic_matches(own_filter(name), topic) for name in each.filters) for each in owed)
+        overhearing = tuple(
+            each.number for each in owed if any(topic_matches(own_filter(name), topic) for name in each.filters)
+        )
     return Cast(
         clients,
         devices=_devices(workload, clients, mark) if workload.role is Roles.ECHO else (),
@@ -103,14 +117,18 @@ def _devices(workload: Workload, clients: Clients, mark: str) -> tuple[Client, .
     )
 
 
-def specs_of(run: PlannedRun, cast: Cast, *, host: str, port: int, folder: Path) -> tuple[WorkerSpec, ...]:
-    """The workers of a run; every part has one of its own, so that the CPU time of each is known."""
+def specs_of(run: PlannedRun, cast: Cast, *, doors: Sequence[Door], folder: Path) -> tuple[WorkerSpec, ...]:
+    """The workers of a run; every part has one of its own, so that the CPU time of each is known.
+
+    Who is neither publisher nor subscriber of the load is at the first node.
+    """
     workload = run.cell.workload
-    publishing, subscribing, *idle = worker_specs(run, cast.clients, host=host, port=port, folder=folder)
-    specs = [publishing, subscribing]
+    specs = list(worker_specs(run, cast.clients, doors=doors, folder=folder))
+    first = doors[0]
+    publishing = replace(specs[0], host=first.host, port=first.port, namespace=first.namespace)
     if cast.is_loop:
         loops = tuple(replace(each, hears=each.topic) for each in cast.clients.publishers)
-        specs = [replace(publishing, node=LOOPS, clients=loops, hears_qos=workload.qos)]
+        specs[:2] = [replace(publishing, node=LOOPS, clients=loops, hears_qos=workload.qos)]
     if cast.devices:
         answering = replace(
             workload, qos=workload.echo.qos, schedule=Schedule(), clients=_staying(workload), start=Start.CLOCK
@@ -119,7 +137,7 @@ def specs_of(run: PlannedRun, cast: Cast, *, host: str, port: int, folder: Path)
         hearing = replace(
             workload, qos=workload.echo.qos, topics=replace(workload.topics, publish=workload.topics.reply)
         )
-        specs[1] = replace(subscribing, workload=hearing)
+        specs[1] = replace(specs[1], workload=hearing)
         specs.append(
             replace(
                 publishing,
@@ -146,7 +164,7 @@ def specs_of(run: PlannedRun, cast: Cast, *, host: str, port: int, folder: Path)
     if cast.filters:
         filling = replace(workload, clients=_staying(workload), mqtt5=Mqtt5())
         specs.append(replace(publishing, node=FILTERS, clients=cast.filters, workload=filling))
-    return tuple(replace(spec, index=index) for index, spec in enumerate([*specs, *idle]))
+    return tuple(replace(spec, index=index) for index, spec in enumerate(specs))
 
 
 def _probing(workload: Workload, probe: Probe) -> Workload:

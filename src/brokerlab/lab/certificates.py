@@ -36,26 +36,22 @@ class Authority:
         """What others need to trust it; not a secret."""
         return self._certificate.public_bytes(Encoding.PEM)
 
-    def broker(self, host: str) -> tuple[bytes, bytes]:
-        """(certificate, key) of a broker at this address or name, as PEM."""
-        try:
-            name: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
-        except ValueError:
-            name = x509.DNSName(host)
-        return self._issue(_named(host), ExtendedKeyUsageOID.SERVER_AUTH, name)
+    def broker(self, *hosts: str) -> tuple[bytes, bytes]:
+        """(certificate, key) of a broker at these addresses or names, as PEM."""
+        return self._issue(_named(hosts[0]), ExtendedKeyUsageOID.SERVER_AUTH, *map(_name_of, dict.fromkeys(hosts)))
 
     def client(self, name: str) -> tuple[bytes, bytes]:
         """(certificate, key) of a client, as PEM."""
         return self._issue(_named(name), ExtendedKeyUsageOID.CLIENT_AUTH, x509.DNSName(name))
 
-    def _issue(self, subject: x509.Name, use: x509.ObjectIdentifier, name: x509.GeneralName) -> tuple[bytes, bytes]:
+    def _issue(self, subject: x509.Name, use: x509.ObjectIdentifier, *names: x509.GeneralName) -> tuple[bytes, bytes]:
         key = generate_private_key(SECP256R1())
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         certificate = (
             self._builder(subject, key)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage([use]), critical=False)
-            .add_extension(x509.SubjectAlternativeName([name]), critical=False)
+            .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .add_extension(issuer, critical=False)
             .sign(self._key, hashes.SHA256())
         )
@@ -81,6 +77,13 @@ def keep(folder: Path, name: str, *parts: bytes) -> Path:
     path.touch(mode=0o600)
     path.write_bytes(b"".join(parts))
     return path
+
+
+def _name_of(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
 def _named(name: str) -> x509.Name:

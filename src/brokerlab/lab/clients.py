@@ -1,21 +1,21 @@
 """Who publishes and subscribes in a run, in which worker, and what should arrive where: pure."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from brokerlab.errors import UserError
+from brokerlab.lab.crossing import Door
 from brokerlab.load.spec import Client, Granted, WorkerSpec
 from brokerlab.load.topics import shared_filter
 from brokerlab.study.hearing import Flows, Longs, TopicIndex, flows_of
+from brokerlab.study.placing import Placed, placed
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.topics import expand, filters_of, pattern_of, topic_of, topics_of
 from brokerlab.study.values import Roles, SubscribeAt, Topics, Workload
 from brokerlab.study.wills import WILL_PREFIX
-
-PUBLISHERS, SUBSCRIBERS, IDLE = "publishers/0", "subscribers/0", "idle/0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,15 @@ class Clients:
     flows: Flows  # of a shared subscription those of its first member: the group gets every message once
     is_replay: bool = False  # subscribers come after the messages and get the last one of each topic
     idle: tuple[Client, ...] = ()  # they connect and keep alive, and nothing else
+    placed: Placed | None = None  # None: all at one node
+
+    def at(self, role: str, node: int) -> tuple[Client, ...]:
+        """The publishers, subscribers or idle clients of a node; who idles does so at the first."""
+        every: tuple[Client, ...] = getattr(self, role)
+        if self.placed is None or role == "idle":
+            return every if node == 0 else ()
+        nodes: tuple[int, ...] = getattr(self.placed, role)
+        return tuple(client for client in every if nodes[client.number] == node)
 
     @property
     def fan_out(self) -> float:
@@ -36,8 +45,19 @@ class Clients:
 
     def expected(self, publications: Mapping[int, int]) -> int:
         """How many deliveries should come of so many publications per publisher."""
+        return int(self._sums(publications).sum())
+
+    def expected_at(self, publications: Mapping[int, int], *, nodes: int) -> list[int]:
+        """The same by the node of the subscribers."""
+        sums = self._sums(publications)
+        if self.placed is None:
+            return [int(sums.sum())] + [0] * (nodes - 1)
+        places = np.array(self.placed.subscribers)[self.flows.subscriber]
+        return [int(sums[places == node].sum()) for node in range(nodes)]
+
+    def _sums(self, publications: Mapping[int, int]) -> Longs:
         by_channel = self._by_channel(publications)
-        return int(self.flows.sums(np.minimum(by_channel, 1) if self.is_replay else by_channel).sum())
+        return self.flows.sums(np.minimum(by_channel, 1) if self.is_replay else by_channel)
 
     def _by_channel(self, publications: Mapping[int, int]) -> Longs:
         """Publications of each topic of each publisher: they take turns, the first topic first."""
@@ -48,8 +68,11 @@ class Clients:
         return by_channel.ravel()
 
 
-def clients_of(workload: Workload, *, seed: int) -> Clients:
-    """The clients of a workload; their identifiers are short (MQTT 3.1.1 promises 23 characters) and the run's own."""
+def clients_of(workload: Workload, *, seed: int, nodes: int = 1) -> Clients:
+    """The clients of a workload at so many nodes.
+
+    Their identifiers are short (MQTT 3.1.1 promises 23 characters) and the run's own.
+    """
     mark = f"{seed & 0xFFFFFF:06x}"
     topics, count = workload.topics, workload.topics.count
     publishers = tuple(
@@ -70,7 +93,18 @@ def clients_of(workload: Workload, *, seed: int) -> Clients:
             hint="change scenario.workload.topics",
         )
     idle = tuple(Client(number, f"bl{mark}i{number}", "") for number in range(workload.clients.idle))
-    return Clients(publishers, subscribers, flows, is_replay=topics.subscribe_at is SubscribeAt.AFTER, idle=idle)
+    where = None
+    if nodes > 1:
+        where = placed(
+            workload.placement,
+            flows,
+            publishers=workload.publishers,
+            subscribers=workload.subscribers,
+            nodes=nodes,
+            seed=seed,
+        )
+    is_replay = topics.subscribe_at is SubscribeAt.AFTER
+    return Clients(publishers, subscribers, flows, is_replay=is_replay, idle=idle, placed=where)
 
 
 def _will(workload: Workload, publisher: int) -> str:
@@ -90,10 +124,12 @@ def clients_section(clients: Clients, granted: Mapping[int, Granted], workload: 
         "publishers": [
             {"publisher": each.number, "topic": each.topic, **several}
             | ({"reply": reply} if (reply := reply_topic(workload, each)) else {})
+            | ({"node": clients.placed.publishers[each.number]} if clients.placed else {})
             for each in clients.publishers
         ],
         "subscribers": [
             _subscriber_entry(each, granted[each.number], topics, is_replay=clients.is_replay)
+            | ({"node": clients.placed.subscribers[each.number]} if clients.placed else {})
             for each in clients.subscribers
         ],
     }
@@ -143,22 +179,26 @@ def _index(workload: Workload, publishers: tuple[Client, ...]) -> TopicIndex:
     return TopicIndex(lambda: names, size=size, pattern=pattern_of(topics))
 
 
-def worker_specs(run: PlannedRun, clients: Clients, *, host: str, port: int, folder: Path) -> tuple[WorkerSpec, ...]:
-    """One worker publishes, another subscribes, so that the CPU time of each part is known; a third one may idle."""
-    workload = run.cell.workload
-    roles = [(PUBLISHERS, clients.publishers), (SUBSCRIBERS, clients.subscribers), (IDLE, clients.idle)]
-    return tuple(
+def worker_specs(run: PlannedRun, clients: Clients, *, doors: Sequence[Door], folder: Path) -> tuple[WorkerSpec, ...]:
+    """One worker publishes, another subscribes, so that the CPU time of each part is known; a third one may idle.
+
+    At several nodes each that has clients of a role has a worker for it, with its number.
+    """
+    specs = [
         WorkerSpec(
-            node=node,
-            index=index,
-            host=host,
-            port=port,
+            node=f"{role}/{door.node}",
+            index=0,
+            host=door.host,
+            port=door.port,
             clients=members,
-            workload=workload,
+            workload=run.cell.workload,
             fan_out=clients.fan_out,
             seed=run.seed,
             run=folder,
+            namespace=door.namespace,
         )
-        for index, (node, members) in enumerate(roles)
-        if members
-    )
+        for role in ("publishers", "subscribers", "idle")
+        for door in doors
+        if (members := clients.at(role, door.node))
+    ]
+    return tuple(replace(spec, index=index) for index, spec in enumerate(specs))

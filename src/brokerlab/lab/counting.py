@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from brokerlab.brokers.base import Broker, Count, Counter, Counts, Node, RunsElsewhere
 from brokerlab.errors import RunError
+from brokerlab.inside import enter, inside
 from brokerlab.lab.tellers import Teller, teller_of
 from brokerlab.load.client import Login
 from brokerlab.record.directory import RunDirectory
@@ -22,7 +23,7 @@ from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import COUNTERS
 from brokerlab.study.values import ABRUPT, Roles, Start, Workload
 
-NODE = "broker/0"
+_HANDED_ON = "the nodes hand messages on to each other, and count them again"
 _LOOK_S = 0.02
 _MORE_S = 2.0  # that a counter may be late beyond what its driver says
 
@@ -86,8 +87,19 @@ def _why_not_outgoing(workload: Workload, *, is_proof_told: bool) -> str:
 class CounterWatch:
     """Listens to a broker's counters beside the load; does nothing where there are none."""
 
-    def __init__(self, broker: Broker, node: Node, *, run: RunDirectory, login: Login | None = None) -> None:
-        self._run = run
+    def __init__(
+        self,
+        broker: Broker,
+        node: Node,
+        *,
+        run: RunDirectory,
+        login: Login | None = None,
+        number: int = 0,
+        namespace: str | None = None,
+        is_alone: bool = True,
+    ) -> None:
+        """`number` is the node's in its ensemble, whose counters say nothing of one load unless it is alone."""
+        self._run, self._number, self._namespace, self._is_alone = run, number, namespace, is_alone
         self._teller: Teller | None = teller_of(broker, node, login)
         self._counters = counters_of(broker) if self._teller else ()
         self._is_required = not isinstance(broker, RunsElsewhere)  # who may not let us hear them
@@ -101,7 +113,8 @@ class CounterWatch:
     def __enter__(self) -> Self:
         if self._teller:
             try:
-                self._teller.open()
+                with inside(self._namespace):
+                    self._teller.open()
             except RunError as problem:
                 if self._is_required:
                     raise
@@ -118,7 +131,7 @@ class CounterWatch:
         self._over.set()
         self._thread.join()
         self._teller.close()
-        writer = PartWriter(self._run.raw("counters"), "broker-0", COUNTERS)
+        writer = PartWriter(self._run.raw("counters"), f"broker-{self._number}", COUNTERS)
         if self._rows:
             writer.write(pa.RecordBatch.from_pylist(self._rows, schema=COUNTERS))
         writer.close()
@@ -133,7 +146,7 @@ class CounterWatch:
             return []
         began_ns = time.monotonic_ns()
         self._teller.hurry()
-        comparable = [each for each in self._counters if not why_not(each, workload, ours)]
+        comparable = [each for each in self._counters if not self._why_not(each, workload, ours)]
         known = {each: ours.of(each) for each in comparable if each.count in _KNOWN}
         self._settle(known, began_ns)
         self._refresh([each for each in comparable if each not in known], began_ns)
@@ -149,8 +162,13 @@ class CounterWatch:
         return {
             "on": self._teller.on if self._teller else None,
             "failure": self._failure or None,
-            "not_comparable": {each.name: why for each in self._counters if (why := why_not(each, workload, ours))},
+            "not_comparable": {
+                each.name: why for each in self._counters if (why := self._why_not(each, workload, ours))
+            },
         }
+
+    def _why_not(self, counter: Counter, workload: Workload, ours: Ours) -> str:
+        return why_not(counter, workload, ours) if self._is_alone else _HANDED_ON
 
     def _settle(self, known: Mapping[Counter, int], began_ns: int) -> None:
         """Waits until all say what is expected, or time is up."""
@@ -177,6 +195,7 @@ class CounterWatch:
             time.sleep(_LOOK_S)
 
     def _listen(self, teller: Teller) -> None:
+        enter(self._namespace)
         while not self._over.is_set():
             try:
                 if self._take(teller):
@@ -192,5 +211,5 @@ class CounterWatch:
         at_ns = time.monotonic_ns()
         for name in [each.name for each in self._counters if each.name in told]:
             self._values[name], self._told_ns[name] = told[name], at_ns
-            self._rows.append({"node": NODE, "name": name, "at_ns": at_ns, "value": told[name]})
+            self._rows.append({"node": f"broker/{self._number}", "name": name, "at_ns": at_ns, "value": told[name]})
         return bool(told)

@@ -33,9 +33,10 @@ class Door:
     login: Login = field(default_factory=Login)
     namespace: str | None = None  # where the client is
 
-    def open(self) -> Client:
+    def open(self, *, protocol: str | None = None) -> Client:
+        """A client of the version of MQTT that is asked for, or of the usual one."""
         with inside(self.namespace):
-            return Client(self.host, self.port, login=self.login, timeout_s=_ANSWER_S)
+            return Client(self.host, self.port, login=self.login, protocol=protocol, timeout_s=_ANSWER_S)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,8 @@ class Nodes:
         self.crossed: Crossed | None = None  # None: there is only one node
         self.joints: dict[Pair, BrokerProcess] = {}  # our own bridges
         self.pairs = setup.pairs  # bridged now
+        self._seats = _seats(setup)
+        self.group = describe(setup, self._seats)
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -155,8 +157,7 @@ class Nodes:
     # -- starting -------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        seats = _seats(self.setup)
-        group = describe(self.setup, seats)
+        seats, group = self._seats, self.group
         for server in group.servers:
             self._serve(server, seats[0])
         if group.is_together:
@@ -206,7 +207,7 @@ class Nodes:
     def _serve(self, node: Node, seat: Seat) -> None:
         """What nodes need beside them: ready when it listens."""
         place = self.setup.stand.brokers[seat.index]
-        process = self._stack.enter_context(BrokerProcess(node, folder=seat.folder, namespace=place.namespace))
+        process = self._stack.enter_context(process_of(node, folder=seat.folder, namespace=place.namespace))
         deadline = time.monotonic() + node.ready_s
         while not owns_listener(process, node.host, node.port):
             process.require_alive(f"its listener on {node.host}:{node.port}")

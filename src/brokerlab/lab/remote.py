@@ -69,12 +69,12 @@ def prefixed(topics: Topics, prefix: str) -> Topics:
 
 
 def open_way_in(
-    cell: Cell, clients: Clients, *, host: str, beside: Sequence[Client] = ()
+    cell: Cell, clients: Clients, *, hosts: Sequence[str], beside: Sequence[Client] = ()
 ) -> AbstractContextManager[Access]:
     """How the clients of a run get into its broker."""
     endpoint = endpoint_of(cell)
     if endpoint is None:
-        return open_access(cell.workload, clients, host=host, beside=beside)
+        return open_access(cell.workload, clients, host=hosts[0], others=hosts[1:], beside=beside)
     return _remote_access(endpoint, cell.workload, (*everyone_of(clients), *beside))
 
 

@@ -9,33 +9,25 @@ A search for the capacity has its trials between warmup and measure (trials.py),
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
-from pathlib import Path
 
-from brokerlab.brokers.base import Found, Node, RunsElsewhere
-from brokerlab.brokers.port import free_port
 from brokerlab.brokers.registry import driver
-from brokerlab.brokers.running import Reached, Running
-from brokerlab.brokers.starting import Started as Own
-from brokerlab.brokers.starting import process_of
 from brokerlab.errors import RunError
-from brokerlab.inside import inside
-from brokerlab.lab.access import Access
 from brokerlab.lab.calibration import calibration_section
 from brokerlab.lab.cast import besides, cast_of, cast_section, specs_of
 from brokerlab.lab.clients import clients_of, clients_section
 from brokerlab.lab.cores import pin
-from brokerlab.lab.counting import CounterWatch, Ours, counters_of
+from brokerlab.lab.counting import CounterWatch, Ours
 from brokerlab.lab.guards import machine_reasons, meter_reasons
 from brokerlab.lab.machine import machine_facts, versions
 from brokerlab.lab.networks import open_ground
-from brokerlab.lab.proof import named, prove_ready
-from brokerlab.lab.remote import below_prefix, broker_facts, open_way_in
+from brokerlab.lab.remote import below_prefix, open_way_in
 from brokerlab.lab.sampling import Sampler
 from brokerlab.lab.starting import Started, start_by_message
 from brokerlab.lab.surroundings import Lookout, summarize
+from brokerlab.lab.system import System
 from brokerlab.lab.table import table_reasons, table_refusals, table_section
 from brokerlab.lab.trials import LEAD_NS, Trials, search_reasons, search_section
 from brokerlab.lab.verdict import COLLAPSED, Verdict, collapse_reasons, judge, meter_section, read_meter
@@ -107,7 +99,7 @@ class _Walk:
         self._run, self._study, self._directory = run, study, directory
         self._manifest, self._watcher = manifest, watcher
         self._phases: list[dict[str, object]] = []
-        self._clients = clients_of(run.cell.workload, seed=run.seed)
+        self._clients = clients_of(run.cell.workload, seed=run.seed, nodes=run.cell.ensemble.nodes)
         self._trials: Trials | None = None
         self._cast = cast_of(run.cell.workload, self._clients, seed=run.seed)
         self._granted: dict[int, Granted] = {}
@@ -126,35 +118,37 @@ class _Walk:
         cell = self._run.cell
         self._ground = stack.enter_context(
             open_ground(
-                cell.topology, nodes=1, seed=self._run.seed, manifest=self._manifest, say=self._watcher.phase_started
+                cell.topology,
+                nodes=cell.ensemble.nodes,
+                seed=self._run.seed,
+                manifest=self._manifest,
+                say=self._watcher.phase_started,
             )
         )
-        host = self._ground.stand.brokers[0].address
-        access = stack.enter_context(open_way_in(cell, self._clients, host=host, beside=self._cast.beside))
-        if driver(self._run.cell.broker.driver).abilities.has_port_per_protocol:
-            access = access.speaking(self._run.cell.workload.protocol)
+        stand = self._ground.stand
+        hosts = [place.address for place in stand.brokers]
+        access = stack.enter_context(open_way_in(cell, self._clients, hosts=hosts, beside=self._cast.beside))
+        if driver(cell.broker.driver).abilities.has_port_per_protocol:
+            access = access.speaking(cell.workload.protocol)
         self._manifest.add("access", access.facts)
-        self._process = self._start_broker(stack, access)
-        node = self._process.node
-        access = replace(access, login=named(access.login, node))
-        self._login = access.login
-        broker = driver(self._run.cell.broker.driver)
-        watch = stack.enter_context(CounterWatch(broker, node, run=self._directory, login=access.login))
-        wills = stack.enter_context(
-            WillWatch(self._run.cell.workload, host=node.host, port=node.port, run=self._directory, login=access.login)
+        self._watcher.phase_started("start", 0)
+        self._system = stack.enter_context(
+            System(cell, stand, access, directory=self._directory, manifest=self._manifest)
         )
-        specs = access.admitted(
-            specs_of(self._run, self._cast, host=node.host, port=node.port, folder=self._directory.path)
-        )
-        self._crew = stack.enter_context(Crew([replace(spec, namespace=self._home()) for spec in specs]))
-        self._pinned = pin(self._pids(), broker_cores=self._run.cell.limits.cores)
+        self._doors = self._system.doors()
+        access = replace(access, login=next((door.login for door in self._doors if door.login.user), access.login))
+        watches = [stack.enter_context(watch) for watch in self._counter_watches()]
+        wills = stack.enter_context(WillWatch(cell.workload, door=self._doors[0], run=self._directory))
+        specs = access.admitted(specs_of(self._run, self._cast, doors=self._doors, folder=self._directory.path))
+        self._crew = stack.enter_context(Crew(specs))
+        self._pinned = pin(self._pids(), broker_cores=cell.limits.cores)
         self._sampler = stack.enter_context(Sampler(lambda: self._pids() | self._ground.pids(), self._directory))
         self._lookout = stack.enter_context(Lookout())
         self._connect()
         publications = self._publish()
-        if self._run.cell.workload.will is not None and publications is not None:
+        if cell.workload.will is not None and publications is not None:
             self._leave(wills)
-        counted = self._compare_counters(watch, publications)
+        counted = self._compare_counters(watches, publications)
         with self._phase("teardown"):
             stopped = self._crew.stop()
         return self._judge(stopped, counted)
@@ -200,10 +194,7 @@ class _Walk:
 
     def _start_remotely(self) -> None:
         """Has the publishers begin by message; the times of the run are theirs from then on."""
-        node = self._process.node
-        self._started = start_by_message(
-            self._crew, self._order, self._run.cell.workload, host=node.host, port=node.port, login=self._login
-        )
+        self._started = start_by_message(self._crew, self._order, self._run.cell.workload, door=self._doors[0])
         self._order = self._started.order
 
     def _drain(self) -> dict[int, int] | None:
@@ -285,55 +276,28 @@ class _Walk:
         """Waits for a time of the schedule, and notices when broker or workers do not live to see it."""
         while (remaining_s := (at_ns - time.monotonic_ns()) / 1e9) > 0:
             time.sleep(min(remaining_s, _LOOK_S))
-            self._process.require_alive("the end of the schedule")
+            self._system.look("the end of the schedule")
             self._ground.require_alive()
             self._crew.check()
 
     # -- the broker -----------------------------------------------------------------------------------------------
 
-    def _start_broker(self, stack: ExitStack, access: Access) -> Running:
-        choice = self._run.cell.broker
-        broker = driver(choice.driver)
-        found = broker.find()
-        if not isinstance(found, Found):
-            raise RunError(f"{choice.driver} is gone from this machine: {found.reason}", hint=found.hint)
-        folder = self._directory.broker / "0"
-        place = self._ground.stand.brokers[0]
-        with inside(place.namespace):
-            port = free_port(place.address)
-        node = broker.node(choice, folder=folder.absolute(), host=place.address, port=port, security=access.security)
-        self._manifest.add(
-            "broker",
-            {
-                "name": choice.name,
-                "driver": choice.driver,
-                "preset": choice.preset,
-                "options": dict(choice.options),
-                "is_scalable": broker.abilities.is_scalable,
-                "counters": [asdict(counter) for counter in counters_of(broker)],
-            }
-            | broker_facts(broker, node, version=found.version, login=access.login),
-        )
-        self._watcher.phase_started("start", 0)
-        process = Reached(node) if isinstance(broker, RunsElsewhere) else self._own(stack, node, folder)
-        prefix = self._run.cell.workload.topics.prefix
-        proof = prove_ready(process, node.host, node.port, login=access.login, prefix=prefix)
-        self._proved = proof.publications
-        self._manifest.add("proof", asdict(proof) | {"broker_open_files": process.open_files_limit()})
-        return process
+    def _counter_watches(self) -> list[CounterWatch]:
+        """One for each node."""
+        return [
+            CounterWatch(
+                broker,
+                process.node,
+                run=self._directory,
+                login=door.login,
+                number=door.node,
+                namespace=process.namespace,
+                is_alone=not self._system.is_several,
+            )
+            for broker, process, door in zip(self._system.brokers, self._system.processes, self._doors, strict=True)
+        ]
 
-    def _own(self, stack: ExitStack, node: Node, folder: Path) -> Own:
-        namespace = self._ground.stand.brokers[0].namespace
-        process = process_of(node, folder=folder, limits=self._run.cell.limits, namespace=namespace)
-        if self._run.cell.limits:
-            stack.callback(lambda: self._manifest.add("limits", process.cage.section()))  # when it is stopped
-        return stack.enter_context(process)
-
-    def _home(self) -> str | None:
-        """The namespace of the clients."""
-        return self._ground.stand.clients[0].namespace
-
-    def _compare_counters(self, watch: CounterWatch, publications: dict[int, int] | None) -> list[str]:
+    def _compare_counters(self, watches: Sequence[CounterWatch], publications: dict[int, int] | None) -> list[str]:
         """Reasons why the broker's counts contradict ours; empty when they agree or cannot be compared."""
         if publications is None:
             return []
@@ -346,18 +310,17 @@ class _Walk:
         ours = Ours(
             publications=sum(load.values()) + others.publications,
             payload_bytes=published_bytes(workload, load, seed=self._run.seed) + others.payload_bytes,
-            proved=self._proved,
+            proved=self._system.publications,
             other_qos=others.qos,
         )
-        reasons = watch.compare(workload, ours)
-        self._manifest.add("counting", watch.section(workload, ours))
+        reasons = [reason for watch in watches for reason in watch.compare(workload, ours)]
+        self._manifest.add("counting", watches[0].section(workload, ours))
         return reasons
 
     # -- the end --------------------------------------------------------------------------------------------------
 
     def _pids(self) -> dict[str, list[int]]:
-        broker = {"broker/0": self._process.pids()} if self._process.is_ours else {}
-        return broker | {node: [pid] for node, pid in self._crew.pids().items()}
+        return self._system.pids() | {node: [pid] for node, pid in self._crew.pids().items()}
 
     def _judge(self, stopped: dict[str, Stopped], counted: list[str]) -> Verdict:
         meter = read_meter(stopped)
@@ -367,7 +330,8 @@ class _Walk:
             self._manifest.add("table", table)
         if self._started:
             self._manifest.add("start_ms", self._started.section(stopped.values()))
-        self._process.require_alive("the end of the run")
+        self._system.look("the end of the run")
+        self._system.close_book()
         order, limits = self._order, self._study.analysis.guards
         around = summarize(
             self._lookout.readings,
@@ -380,5 +344,5 @@ class _Walk:
         guards += machine_reasons(around, limits, payload_bytes=largest_payload_bytes(self._run.cell.workload))
         searched = search_reasons(self._trials) if self._trials else []
         collapsed = collapse_reasons(stopped, self._granted.values()) + table_refusals(stopped.values())
-        collapsed += [killed] if (killed := self._process.obituary()) else []
-        return judge(collapsed, [*self._ground.reasons, *searched, *guards, *counted])
+        collapsed += [killed] if (killed := self._system.obituary()) else []
+        return judge(collapsed, [*self._ground.reasons, *searched, *guards, *counted, *self._system.reasons()])

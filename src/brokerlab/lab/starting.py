@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from brokerlab.load.client import Client, Login
+from brokerlab.lab.crossing import Door
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Go, Stopped
 from brokerlab.load.starting import QOS, START, Settings
@@ -31,7 +31,7 @@ class Started:
         }
 
 
-def start_by_message(crew: Crew, held: Go, workload: Workload, *, host: str, port: int, login: Login | None) -> Started:
+def start_by_message(crew: Crew, held: Go, workload: Workload, *, door: Door) -> Started:
     """Has everybody ready, sends the two messages and tells all who hear when the publishers began.
 
     The times of the order must not be later than the true ones: what arrives is counted from the order on.
@@ -40,7 +40,7 @@ def start_by_message(crew: Crew, held: Go, workload: Workload, *, host: str, por
         workload.schedule.rate_per_s, held.measure_ns - held.start_ns, held.end_ns - held.measure_ns
     ).encode()
     topic = workload.topics.prefix + CONTROL_TOPIC
-    with Client(host, port, login=login, protocol=workload.protocol) as commander:
+    with door.open(protocol=workload.protocol) as commander:
         crew.go(held)
         commander.publish(topic, settings, qos=QOS)
         commanded_ns = time.monotonic_ns()

@@ -13,12 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 from brokerlab.errors import RunError
-from brokerlab.load.client import Client as Listener
-from brokerlab.load.client import Login
+from brokerlab.lab.crossing import Door
 from brokerlab.load.packets import Publish
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import Client, Left
@@ -149,11 +149,9 @@ def wills_section(found: Account, left: Left, wills: Wills, *, granted_qos: int)
 class WillWatch:
     """A client of the lab that hears wills from before the first publisher connects; does nothing without them."""
 
-    def __init__(
-        self, workload: Workload, *, host: str, port: int, run: RunDirectory, login: Login | None = None
-    ) -> None:
+    def __init__(self, workload: Workload, *, door: Door, run: RunDirectory) -> None:
         self._workload, self._run = workload, run
-        self._connect: Callable[[], Listener] = lambda: Listener(host, port, login=login, protocol=workload.protocol)
+        self._connect = partial(door.open, protocol=workload.protocol)
         self._arrivals: list[Arrival] = []
         self._failure = ""
         self._over = threading.Event()

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from brokerlab.study.ensemble_values import Ensemble
 from brokerlab.study.limit_values import Limits
 from brokerlab.study.problems import RuleError
 from brokerlab.study.topology import Topology
@@ -21,6 +22,7 @@ class FactorKind:
     apply: Callable[[Workload, Level], Workload]
     limit: Callable[[Limits, Level], Limits] | None = None  # of a factor that is a limit on the broker's node
     network: Callable[[Topology, Level], Topology] | None = None  # of a factor that changes links
+    ensemble: Callable[[Ensemble, Level], Ensemble] | None = None  # of a factor about the broker's nodes
 
     def parse(self, text: str) -> Level:
         """The level that a command line means; whole numbers and quantities are told apart."""

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 
 from brokerlab.study import (
+    ensemble,
     life,
     limits,
     mqtt5,
@@ -222,6 +223,7 @@ _KINDS = (
     *subscriptions.KINDS,
     *limits.KINDS,
     *topology_part.KINDS,
+    *ensemble.KINDS,
 )
 
 FACTORS = {kind.name: kind for kind in _KINDS}

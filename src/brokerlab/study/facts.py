@@ -16,4 +16,7 @@ class DriverFacts:
     has_client_certificates: bool = False
     has_permissions: bool = False
     has_shared_subscriptions: bool = False
+    has_clusters: bool = False
+    is_elsewhere: bool = False  # somebody else runs it
+    most_nodes: int | None = None  # that its licence allows; None: any number
     reason_missing: str | None = None  # None: the broker is installed

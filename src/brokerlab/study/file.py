@@ -7,6 +7,7 @@ The rules are asked also where the model refuses, so that one reading finds ever
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args
@@ -15,13 +16,13 @@ from pydantic import ValidationError
 
 from brokerlab.study.document import Document, KeyPath, read_document
 from brokerlab.study.facts import DriverFacts
-from brokerlab.study.model import StudyPart
+from brokerlab.study.model import ScenarioPart, StudyPart
 from brokerlab.study.nearest import listed, nearest
 from brokerlab.study.part import Part
 from brokerlab.study.problems import Problem, RuleError, StudyError
 from brokerlab.study.readers import FORMAT_VERSION
 from brokerlab.study.rules import check_rules
-from brokerlab.study.values import Factor, Present, Scenario, Study
+from brokerlab.study.values import Factor, Present, Scenario, Study, Workload
 
 _HINT = "`brokerlab plan` checks a study without running it; `brokerlab presets` shows studies to start from"
 
@@ -118,7 +119,7 @@ def _study(part: StudyPart, document: Document) -> Study:
         system=part.system.value(),
         metrics=tuple(part.metrics),
         scenario=Scenario(
-            workload=part.scenario.workload.value(),
+            workload=_workload(part.scenario),
             variables=_variables(part, document),
             topology=part.scenario.topology.value(),
         ),
@@ -128,10 +129,16 @@ def _study(part: StudyPart, document: Document) -> Study:
     )
 
 
+def _workload(part: ScenarioPart) -> Workload:
+    return replace(part.workload.value(), placement=part.placement.value(part.locality))
+
+
 def _variables(part: StudyPart, document: Document) -> tuple[Factor, ...]:
     """The factors in the order of the file; without `broker` among them, all brokers come first."""
     levels = part.scenario.variables.levels
     varied = tuple(Factor(name, levels(name)) for name in document.mapping("scenario", "variables"))
     if any(factor.name == "broker" for factor in varied):
         return varied
-    return (Factor("broker", tuple(part.system.brokers)), *varied)
+    # A mixed ensemble is one system, which is called by its first member.
+    brokers = part.system.ensemble.members[:1] or tuple(part.system.brokers)
+    return (Factor("broker", brokers), *varied)

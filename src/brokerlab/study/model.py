@@ -8,8 +8,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainValidator
 
-from brokerlab.study import access, ensemble_values, factor, factors, life, names, readers, roles, wills
+from brokerlab.study import access, ensemble, factor, factors, life, names, readers, roles, wills
 from brokerlab.study import values as v
+from brokerlab.study.ensemble import EnsemblePart, PlacementPart
 from brokerlab.study.life import LifePart
 from brokerlab.study.limits import Cpus, LimitsPart, MemoryBytes
 from brokerlab.study.link_part import LinkRate, Loss, Profile, Rtt
@@ -43,6 +44,7 @@ StartKind = Annotated[str, PlainValidator(roles.read_start)]
 Broker = Annotated[str, PlainValidator(factors.read_broker)]
 Name = Annotated[str, PlainValidator(factors.read_name)]
 Text = Annotated[str, PlainValidator(readers.read_text)]
+Locality = Annotated[float | str, PlainValidator(ensemble.read_locality)]
 Phase = Annotated[float, PlainValidator(readers.read_phase_s)]
 NeededPhase = Annotated[float, PlainValidator(readers.read_needed_phase_s)]
 
@@ -65,14 +67,6 @@ class BrokerPart(Part):
 
     def value(self, name: str) -> v.BrokerChoice:
         return v.BrokerChoice(name, self.driver, self.preset, self.optional, self.options)
-
-
-class EnsemblePart(Part):
-    nodes: Annotated[int, PlainValidator(readers.read_nodes)] = 1
-    join: Annotated[ensemble_values.Join, PlainValidator(readers.read_join)] = ensemble_values.Join.NONE
-
-    def value(self) -> ensemble_values.Ensemble:
-        return ensemble_values.Ensemble(nodes=self.nodes, join=self.join)
 
 
 class SystemPart(Part):
@@ -230,6 +224,11 @@ class VariablesPart(Part):
     rtt: list[Rtt] = Field(default=[], min_length=1)
     link_rate: list[LinkRate] = Field(default=[], min_length=1)
     loss: list[Loss] = Field(default=[], min_length=1)
+    nodes: list[Annotated[int, PlainValidator(ensemble.read_nodes)]] = Field(default=[], min_length=1)
+    join: list[Annotated[str, PlainValidator(ensemble.read_join)]] = Field(default=[], min_length=1)
+    locality: list[Locality] = Field(default=[], min_length=1)
+    publishers_at: list[Annotated[str, PlainValidator(ensemble.read_spot_word)]] = Field(default=[], min_length=1)
+    subscribers_at: list[Annotated[str, PlainValidator(ensemble.read_spot_word)]] = Field(default=[], min_length=1)
 
     def levels(self, factor: str) -> tuple[v.Level, ...]:
         return tuple(getattr(self, factor))
@@ -243,6 +242,8 @@ def _as_mapping(written: object) -> object:
 class ScenarioPart(Part):
     workload: WorkloadPart = WorkloadPart()
     variables: VariablesPart = VariablesPart()
+    placement: PlacementPart = PlacementPart()
+    locality: Locality | None = None
     topology: Annotated[TopologyPart, BeforeValidator(_as_mapping)] = TopologyPart(shape=LOOPBACK)
 
 

@@ -24,7 +24,7 @@ RANKS = (
 )
 
 ARRIVALS_LATER: tuple[str, ...] = ()
-FACTORS_LATER = ("locality", "deployment", "security", "environment", "topology", "arrivals")
+FACTORS_LATER = ("deployment", "security", "environment", "topology", "arrivals")
 LOAD_ON = ("local",)
 LOAD_ON_LATER = ("spark",)
 PROTOCOLS = ("3.1", "3.1.1", "5.0")

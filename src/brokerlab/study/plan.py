@@ -16,6 +16,7 @@ from typing import Any
 
 from brokerlab.errors import UserError
 from brokerlab.study.arrivals import search_s
+from brokerlab.study.ensemble_values import SINGLE, Ensemble
 from brokerlab.study.factors import FACTORS
 from brokerlab.study.limit_values import UNLIMITED, Limits
 from brokerlab.study.nearest import listed
@@ -45,6 +46,13 @@ class Cell:
     workload: Workload
     limits: Limits = UNLIMITED  # of each of the broker's nodes
     topology: Topology = ON_LOOPBACK
+    ensemble: Ensemble = SINGLE
+    members: tuple[BrokerChoice, ...] = ()  # by node, of a mixed ensemble
+
+    @property
+    def choices(self) -> tuple[BrokerChoice, ...]:
+        """The broker of each node."""
+        return self.members or (self.broker,) * self.ensemble.nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +159,18 @@ def _cells(study: Study) -> list[Cell]:
 
 def _cell(levels: tuple[tuple[str, Level], ...], study: Study, brokers: Mapping[str, BrokerChoice]) -> Cell:
     workload, limits, topology = study.scenario.workload, study.system.limits, study.scenario.topology
+    ensemble = study.system.ensemble
     for factor, level in levels:
         kind = FACTORS[factor]
         workload = kind.apply(workload, level)
         limits = kind.limit(limits, level) if kind.limit else limits
         topology = kind.network(topology, level) if kind.network else topology
+        ensemble = kind.ensemble(ensemble, level) if kind.ensemble else ensemble
     broker = brokers[str(dict(levels)["broker"])]
     name = ".".join(f"{factor}-{FACTORS[factor].label(level)}" for factor, level in levels)
-    return Cell(id=name, levels=levels, broker=broker, workload=workload, limits=limits, topology=topology)
+    names = ensemble.members
+    members = tuple(brokers[names[number % len(names)]] for number in range(ensemble.nodes)) if names else ()
+    return Cell(name, levels, broker, workload, limits, topology, ensemble, members)
 
 
 def _runs(cells: Sequence[Cell], *, seed: int, repetitions: int) -> tuple[PlannedRun, ...]:
@@ -193,7 +205,7 @@ def _unable(cells: Sequence[Cell]) -> tuple[tuple[str, str], ...]:
 
 
 def _refuse_missing(plan: Plan, missing: Mapping[str, str]) -> None:
-    needed = dict.fromkeys(cell.broker.name for cell in plan.cells)
+    needed = dict.fromkeys(choice.name for cell in plan.cells for choice in (cell.broker, *cell.members))
     lines = [f"broker {name} is not on this machine: {missing[name]}" for name in needed if name in missing]
     if lines:
         hint = "install what is missing, mark such brokers `optional: true`, or choose others with --only broker=NAME"
@@ -229,6 +241,7 @@ def _cell_json(cell: Cell) -> dict[str, Any]:
         "workload": asdict(cell.workload),
         **({"limits": asdict(cell.limits)} if cell.limits else {}),
         **({} if cell.topology.is_loopback else {"topology": asdict(cell.topology)}),
+        **({"ensemble": asdict(cell.ensemble)} if cell.ensemble.is_several else {}),
     }
 
 

@@ -4,7 +4,6 @@ import re
 from typing import NoReturn
 
 from brokerlab.study import names, quantity
-from brokerlab.study.ensemble_values import Join
 from brokerlab.study.factor import read_whole
 from brokerlab.study.problems import RuleError, check_name
 from brokerlab.study.values import Arrivals
@@ -48,18 +47,6 @@ def read_rank(written: object) -> str:
 
 def read_metric(written: object) -> str:
     return check_name("metric", written, known=names.METRICS, later=names.METRICS_LATER)
-
-
-def read_nodes(written: object) -> int:
-    if read_whole(written, least=1, most=1000) > 1:
-        raise RuleError("ensembles of several nodes are not available yet: every driver starts a single node")
-    return 1
-
-
-def read_join(written: object) -> Join:
-    if check_name("way to join nodes", written, known=[join.value for join in Join]) != Join.NONE:
-        raise RuleError("no driver can join nodes yet: write none")
-    return Join.NONE
 
 
 def read_arrivals(written: object) -> Arrivals:

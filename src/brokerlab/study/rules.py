@@ -11,6 +11,7 @@ from brokerlab.study import names, quantity
 from brokerlab.study.access_rules import check_access
 from brokerlab.study.arrivals import ALL_KEYS, KEYS, NEEDED, owners
 from brokerlab.study.document import Document, KeyPath
+from brokerlab.study.ensemble_rules import check_ensemble
 from brokerlab.study.factor import read_qos
 from brokerlab.study.factors import FACTORS, read_burst, read_clients, read_protocol, read_rate_per_s
 from brokerlab.study.facts import DriverFacts
@@ -54,6 +55,7 @@ def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> No
     check_subscriptions(document)
     check_start(document)
     check_limits(document)
+    check_ensemble(document, drivers, list(_used_brokers(document)))
     check_wills(document, drivers, list(_used_brokers(document)))
     check_pause(document)
     check_topology(document, list(_used_brokers(document)))
@@ -244,7 +246,8 @@ def _check_settings_have_effect(document: Document) -> None:
 
 def _used_brokers(document: Document) -> Iterator[tuple[str, str]]:
     """(name, driver) of the brokers that the study measures."""
-    levels = [name for _, name in items_of(document, (*VARIABLES, "broker"))]
+    members = [name for _, name in items_of(document, ("system", "ensemble", "members"))]
+    levels = members or [name for _, name in items_of(document, (*VARIABLES, "broker"))]
     for name, entry in document.mapping(*_BROKERS).items():
         driver = entry.get("driver") if isinstance(entry, dict) else None
         if isinstance(driver, str) and (not levels or name in levels):

@@ -7,10 +7,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from brokerlab.study.document import Document, KeyPath
+from brokerlab.study.ensemble import read_nodes
 from brokerlab.study.factors import FACTORS
 from brokerlab.study.lookup import VARIABLES, WORKLOAD, items_of, read_or_none
 from brokerlab.study.problems import RuleError
-from brokerlab.study.readers import read_nodes
 from brokerlab.study.topology import LOOPBACK, SITE, Topology, has_room
 from brokerlab.study.topology_part import TopologyPart
 

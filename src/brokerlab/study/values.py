@@ -13,6 +13,7 @@ from brokerlab.study.ensemble_values import SINGLE, Ensemble
 from brokerlab.study.limit_values import UNLIMITED, Limits
 from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.pause_values import Pause
+from brokerlab.study.placement_values import IN_TURN, Placement
 from brokerlab.study.secret import Secret
 from brokerlab.study.table import FilterTable
 from brokerlab.study.topology import ON_LOOPBACK, Topology
@@ -294,6 +295,7 @@ class Workload:
     mqtt5: Mqtt5 = field(default_factory=Mqtt5)
     subscriptions: FilterTable = field(default_factory=FilterTable)  # beside those of the subscribers
     start: Start = Start.CLOCK
+    placement: Placement = IN_TURN  # at the nodes of an ensemble
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-from brokerlab.study import limits, mqtt5, pause, quantity, roles, subscriptions, topology_part, wills
+from brokerlab.study import ensemble, limits, mqtt5, pause, quantity, roles, subscriptions, topology_part, wills
 from brokerlab.study.access import written_credentials
 from brokerlab.study.arrivals import KEYS
 from brokerlab.study.factors import FACTORS
@@ -41,7 +41,7 @@ def study_yaml(study: Study) -> str:
         "goals": {"question": _escaped(study.goals.question), "rank_by": study.goals.rank_by},
         "system": {
             "brokers": {broker.name: _broker(broker) for broker in study.system.brokers},
-            "ensemble": _on_one_line({"nodes": study.system.ensemble.nodes, "join": study.system.ensemble.join.value}),
+            "ensemble": _on_one_line(ensemble.written_ensemble(study.system.ensemble)),
             **_flat({"limits": written} if (written := limits.written(study.system.limits)) else {}),
         },
         "metrics": _list(study.metrics),
@@ -65,6 +65,7 @@ def _scenario(scenario: Scenario) -> dict[str, Any]:
             factor.name: _list(FACTORS[factor.name].written(level) for level in factor.levels)
             for factor in scenario.variables
         },
+        **_flat(ensemble.written_placement(scenario.workload.placement)),
         **_flat({"topology": topology_part.written(scenario.topology)}),
     }
 
