@@ -26,6 +26,18 @@ _TEXT_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "timestamp", "merg
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """What a file is, in the words of its messages."""
+
+    noun: str  # with its article
+    first: str  # how it begins
+    keys: str
+
+
+STUDY = Kind("a study", "brokerlab: 1", "brokerlab, study, goals, system, …")
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     file: str
     line: int | None
@@ -69,15 +81,15 @@ class Document:
         self.problems.append(self.problem(path, rule, nearest_valid=nearest_valid, of_key=of_key))
 
 
-def read_document(path: Path, *, settings: Sequence[str] = ()) -> Document:
+def read_document(path: Path, *, settings: Sequence[str] = (), kind: Kind = STUDY) -> Document:
     """The file with the settings laid over it; a file that is no mapping is refused at once."""
     file = str(path)
     root = _composed(_text(path), file=file)
     if root is None:
-        raise _whole_file(file, None, "the file is empty; a study begins with `brokerlab: 1`")
+        raise _whole_file(file, None, f"the file is empty; {kind.noun} begins with `{kind.first}`")
     line = root.start_mark.line + 1
     if not isinstance(root, MappingNode):
-        raise _whole_file(file, line, "a study is a mapping with the keys brokerlab, study, goals, system, …")
+        raise _whole_file(file, line, f"{kind.noun} is a mapping with the keys {kind.keys}")
     document = Document(file, places={(): Place(file, line)})
     document.content = _Walk(document, source=file).value(root, path=())
     for setting in settings:
