@@ -1,6 +1,6 @@
 """`make bench`: our generator beside its peers, and against what it promises; ratios within one run.
 
-python -m bench [peers] [ceiling] [connections] [endurance]     all of them unless some are named
+python -m bench [peers] [bridges] [ceiling] [connections] [endurance]     all of them unless some are named
 """
 
 import argparse
@@ -9,7 +9,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from bench import connections, endurance, peers
+from bench import bridges, connections, endurance, peers
 from brokerlab.lab.calibrate import calibrate
 
 CONNECTIONS = 10_000
@@ -35,6 +35,7 @@ def run_ceiling(_rounds: int) -> None:
 
 PARTS = {
     "peers": run_peers,
+    "bridges": bridges.run,
     "ceiling": run_ceiling,
     "connections": lambda _: connections.run(CONNECTIONS),
     "endurance": lambda _: endurance.run(MESSAGES),

@@ -43,12 +43,12 @@ class Span:
 
 
 @contextmanager
-def broker(folder: Path) -> Iterator[BrokerProcess]:
+def broker(folder: Path, *, config: str = CONFIG) -> Iterator[BrokerProcess]:
     program = shutil.which("mosquitto", path=os.environ["PATH"] + ":/usr/sbin")
     if program is None:
         sys.exit("bench: mosquitto is not here: apt-get install mosquitto mosquitto-clients")
     port = free_port(HOST)
-    node = Node((program, "-c", "bench.conf"), HOST, port, {"bench.conf": CONFIG.format(port=port)})
+    node = Node((program, "-c", "bench.conf"), HOST, port, {"bench.conf": config.format(port=port)})
     with BrokerProcess(node, folder=folder / "broker") as process:
         prove_ready(process, HOST, port)
         yield process

@@ -64,6 +64,12 @@ class Crossing:
         return self.inlet.is_subscribed and all(lane.is_ready for lane in self.lanes)
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether the source waits for acknowledgements."""
+        ends = self.log.upstream.ends
+        return bool(ends[0] != ends[1])
+
+    @property
     def is_idle(self) -> bool:
         """Nothing is on its way to the target."""
         return not any(lane.is_busy for lane in self.lanes)

@@ -13,6 +13,7 @@ import numpy as np
 
 from brokerlab.bridge.counters import Counters
 from brokerlab.bridge.crossing import Crossing
+from brokerlab.bridge.gathering import Gathering
 from brokerlab.bridge.inlet import Inlet
 from brokerlab.bridge.joint import JOINED
 from brokerlab.bridge.lane import Lane
@@ -162,9 +163,11 @@ class Program:
         self.epoll.register(stop.descriptor, select.EPOLLIN)
         everyone = [link for crossing in self.crossings for link in _links(crossing)]
         gives_up = None if within_s is None else time.monotonic() + within_s
-        ends, wake_ns = None, 0
+        ends, wake_ns, gathering = None, 0, Gathering(self.crossings)
         while True:
             now = now_ns()
+            if pause_s := gathering.pause_s(now):
+                time.sleep(pause_s)
             if now >= wake_ns:
                 wakes = [at for link in everyone if (at := link.tick(now)) is not None]
                 wake_ns = min([now + int(tell(now / 1e9) * 1e9), *wakes])

@@ -16,6 +16,7 @@ import typer
 import brokerlab
 from brokerlab.cli import (
     analyze,
+    bridge,
     brokers,
     calibrate,
     claims,
@@ -63,6 +64,7 @@ app.command("show")(show.show)
 app.command("report")(report.report)
 app.command("claims")(claims.claims)
 app.command("published")(published.show_published)
+app.command("bridge")(bridge.bridge)
 app.command("clean")(clean.clean)
 
 
