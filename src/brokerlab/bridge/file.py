@@ -14,7 +14,7 @@ from typing import Any
 from brokerlab.bridge.model import FORMAT_VERSION, BridgePart, RoutePart
 from brokerlab.bridge.steps import Message
 from brokerlab.bridge.topics import check_template, outgoing_filters, overlap
-from brokerlab.bridge.values import Bridge, Broker, Route
+from brokerlab.bridge.values import INFLIGHT, SILENT_INFLIGHT, Bridge, Broker, Route
 from brokerlab.study.document import Document, KeyPath, Kind, read_document
 from brokerlab.study.findings import validated
 from brokerlab.study.nearest import listed, nearest
@@ -41,7 +41,7 @@ def read_bridge(path: Path) -> Bridge:
     routes = [
         route for name, each in part.routes.items() for route in _directions(name, each, functions.__getitem__)
     ]  # fmt: skip
-    routes = [_with_echo(route, routes) for route in routes]
+    routes = [_with_echo(_with_window(route, brokers), routes) for route in routes]
     _check_circles(document, brokers, routes)
     if document.problems:
         raise StudyError(document.problems, hint=_HINT)
@@ -152,7 +152,7 @@ def _directions(name: str, part: RoutePart, function: Callable[[str], Callable[[
         part.workers,
         part.connections,
         part.dead_letters or f"brokerlab-dead/{name}",
-        part.inflight,
+        part.inflight or 0,
         part.buffer,
     )
     yield forward
@@ -170,6 +170,12 @@ def _feeds(first: Route, second: Route) -> bool:
     return first.target == second.source and (
         can_be_any or any(overlap(ours, theirs) for ours in outgoing for theirs in second.filters)
     )
+
+
+def _with_window(route: Route, brokers: dict[str, Broker]) -> Route:
+    """Brokers of MQTT 3.1.1 do not say how many messages of QoS 2 they hold, and close when they have too many."""
+    is_silent = route.qos == 2 and brokers[route.target].level < 5
+    return replace(route, inflight=route.inflight or (SILENT_INFLIGHT if is_silent else INFLIGHT))
 
 
 def _with_echo(route: Route, routes: list[Route]) -> Route:

@@ -94,7 +94,9 @@ class Link:
         return self.state is State.OPEN
 
     def put(self, data: memoryview) -> None:
-        """Queues bytes that will not be changed, and sends what the system takes now."""
+        """Queues bytes that will not be changed, and sends what the system takes now; nothing without a connection."""
+        if self.state not in (State.OPEN, State.ASKED):
+            return
         self._out.append(data)
         self.unsent_bytes += len(data)
         if len(self._out) == 1 and self.state is State.OPEN:

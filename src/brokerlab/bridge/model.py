@@ -229,7 +229,7 @@ class RoutePart(Part):
     workers: Annotated[int, PlainValidator(whole(1, v.MOST_WORKERS))] = 1
     connections: Annotated[bool, PlainValidator(read_connections)] = True
     dead_letters: Annotated[str, PlainValidator(read_topic)] | None = None
-    inflight: Annotated[int, PlainValidator(whole(1, 65_535))] = 1000
+    inflight: Annotated[int, PlainValidator(whole(1, 65_535))] | None = None
     buffer: Annotated[int, PlainValidator(read_buffer_bytes)] = 16 * 2**20
 
 

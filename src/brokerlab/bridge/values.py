@@ -10,6 +10,8 @@ from brokerlab.study.secret import Secret
 from brokerlab.study.values import Transport
 
 MOST_WORKERS = 64
+INFLIGHT = 1000  # messages that the target has not acknowledged, at most, of one worker
+SILENT_INFLIGHT = 20  # Mosquitto's own limit of messages of QoS 2 in one session
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Route:
     workers: int = 1
     is_lasting: bool = True  # persistent connections; otherwise one for each message
     dead_letters: str = ""
-    inflight: int = 1000
+    inflight: int = INFLIGHT
     buffer_bytes: int = 16 * 2**20
     echo: str | None = None  # the route that hears what this one publishes, and would carry it back
 
