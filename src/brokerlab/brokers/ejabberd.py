@@ -1,8 +1,8 @@
 """ejabberd, an XMPP server in Erlang, with mod_mqtt: MQTT 3.1.1 and 5.0, and nothing else of it.
 
-Its Erlang has neither a listener for other nodes nor the port mapper (epmd), and it is started without its script,
-which changes the user. Who comes without a password is always refused; so where a study has no users, all clients say
-the same name and password (Node.login), and ejabberd, which then admits anybody, does not look at them.
+Alone its Erlang has no listener for other nodes, and never the port mapper (epmd, see erlang.py). It is started without
+its script, which changes the user. Who comes without a password is always refused; so where a study has no users, all
+clients say the same name and password (Node.login), and ejabberd, which then admits anybody, does not look at them.
 Users are put into its database before it starts, with the passwords in the clear, as ejabberd does by default; the
 database is then in the private folder. Names that differ in case only are one user. Client certificates only stand
 for a password with it; it keeps nobody out without one.
@@ -11,19 +11,24 @@ stock     mod_mqtt with its defaults: when 5,000 messages wait for a client it i
 lossless  no limit to what waits for a client, or to the retained messages that a filter brings (stock: 1,000)
 tuned     lossless, and 1,000 clients may knock at once (stock: 5); its documentation names nothing else
 
+The nodes of a cluster share users and sessions, and each has its own retained messages.
+
 There is no durable: of MQTT only retained messages are on the disk, and sessions end with the process.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
+from brokerlab.brokers import erlang
+from brokerlab.brokers.base import OPEN, Abilities, Found, Group, Missing, Node, Seat, Security
 from brokerlab.brokers.cache import how_to_install
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.program import find_program
+from brokerlab.brokers.seats import alone, of_seat
 from brokerlab.brokers.source import Debian
 from brokerlab.errors import UserError
 from brokerlab.study.values import BrokerChoice, Transport
@@ -39,11 +44,9 @@ _LOSSLESS: Mapping[str, object] = {"max_queue": "unlimited", "match_retained_lim
 _MODULE: Mapping[str, Mapping[str, object]] = {"stock": {}, "lossless": _LOSSLESS, "tuned": _LOSSLESS}
 _LISTENER: Mapping[str, Mapping[str, object]] = {"stock": {}, "lossless": {}, "tuned": {"backlog": 1000}}
 
-# What Debian's script gives to Erlang; no epmd, and no listener of Erlang's own: the port is asked for, and never used.
-_ERLANG = (
-    *("-sname", f"ejabberd@{_HOST}", "-start_epmd", "false", "-erl_epmd_port", "4369", "-dist_listen", "false"),
-    *("+K", "true", "+P", "250000", "-noinput"),
-)
+# What Debian's script gives to Erlang.
+_ERLANG = ("+K", "true", "+P", "250000", "-noinput")
+_ALONE = ("-sname", f"ejabberd@{_HOST}", *erlang.ALONE)
 _ENVIRONMENT = {"ERL_MAX_PORTS": "32000", "ERL_MAX_ETS_TABLES": "1400"}
 
 _KNOWN = {"auth_method": "internal"}
@@ -86,34 +89,68 @@ class Ejabberd:
         return Found(str(homes[-1].parents[1]), version.group(1) if version else "unknown")
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        return self._node(choice, alone(folder, host, port, spare=0), security)
+
+    def cluster(self, choice: BrokerChoice, seats: Sequence[Seat], *, security: Security = OPEN) -> Group:
+        """Each node forgets at its joining what it knew, and takes the users of the first."""
+        members = erlang.members("ejabberd", seats)
+        joins = f"ejabberd_cluster join ['{members[0].name}']"
+        nodes: list[Node] = []
+        for seat, member in zip(seats, members, strict=True):
+            own = of_seat(security, seat)
+            node = self._node(choice, seat, own, member.arguments, home=erlang.home(own))
+            nodes.append(
+                replace(
+                    node,
+                    secrets={**node.secrets, **erlang.cookie_of(member, own)},
+                    joins=(member.call(joins),) if nodes else (),
+                )
+            )
+        return Group(tuple(nodes))
+
+    def members(self, node: Node) -> int | None:
+        """Asked over Erlang's own connections."""
+        asked = erlang.asked_at(node.argv, "ejabberd_cluster get_nodes []")
+        told = erlang.said_by(asked, node.env) if asked else None
+        return None if told is None else told.count("ejabberd@")
+
+    def _node(
+        self,
+        choice: BrokerChoice,
+        seat: Seat,
+        security: Security,
+        distribution: tuple[str, ...] = _ALONE,
+        home: Path | None = None,
+    ) -> Node:
         check_choice(choice, self.abilities, security)
         found = self.find()
         if isinstance(found, Missing):
             raise UserError(f"broker {choice.name}: {found.reason}", hint=found.hint)
-        here = folder.absolute()
-        database = _private(security) / "ejabberd" if security.users else here / _DATA / "database"
+        here, data = seat.folder, seat.folder / _DATA
+        database = _private(security) / "ejabberd" if security.users else data / "database"
         secrets: dict[Path, str | bytes] = {}
         prepared: tuple[str, ...] = ()
         if security.users:
             script = _private(security) / "ejabberd-users.erl"
             secrets[script] = _USERS.format(host=_HOST, users=",\n".join(_users(security.users)))
             prepared = ("-eval", f"{{ok, done}} = file:script({json.dumps(str(script))})")
-        config = _config(host, port, security, preset=choice.preset)
+        config = _config(seat.host, seat.port, security, preset=choice.preset)
+        started = ("-mnesia", "dir", json.dumps(str(database)), *prepared, "-s", "ejabberd")
         return Node(
-            argv=("erl", *_ERLANG, "-mnesia", "dir", json.dumps(str(database)), *prepared, "-s", "ejabberd"),
-            host=host,
-            port=port,
+            argv=("erl", *distribution, *_ERLANG, *started),
+            host=seat.host,
+            port=seat.port,
             # JSON is YAML.
             files={_CONFIG: json.dumps(config, indent=2) + "\n"},
             secrets=secrets,
             env=_ENVIRONMENT
             | {
-                "HOME": str(here / _DATA),
-                "TMPDIR": str(here / _DATA),
+                "HOME": str(home or data),
+                "TMPDIR": str(data),
                 "ERL_LIBS": str(Path(found.program).parent),
-                "ERL_CRASH_DUMP": str(here / _DATA / "crash.dump"),
+                "ERL_CRASH_DUMP": str(data / "crash.dump"),
                 "EJABBERD_CONFIG_PATH": str(here / _CONFIG),
-                "EJABBERD_LOG_PATH": str(here / _DATA / "ejabberd.log"),
+                "EJABBERD_LOG_PATH": str(data / "ejabberd.log"),
             },
             scratch=(_DATA,),
             ready_s=_READY_S,
