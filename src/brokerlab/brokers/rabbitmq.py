@@ -2,8 +2,9 @@
 
 It does QoS 0 and 1. Who asks for 2 is granted 1; a PUBLISH at QoS 2 is answered with PUBACK, against MQTT 3.1.1
 section 4.3.3, and ends the connection in MQTT 5.0. A dot in a topic is delivered as a slash.
-A node of ours is alone, and its Erlang has neither a listener for other nodes nor the port mapper (epmd): nothing
-stays behind when it is killed. Its data, its home and its cookie lie in the node's folder and go with it.
+A node that is alone has no listener of Erlang's own, and none has the port mapper (epmd, see erlang.py): nothing stays
+behind when it is killed. Its data lie in the node's folder and go with it.
+In a cluster each queue lies on the node that its client first came to, and each node has its own retained messages.
 
 stock     as shipped, with the plugin of MQTT and that of its own counters, but for what a run needs:
             listeners               MQTT on the address, and no AMQP at all
@@ -24,16 +25,30 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Departure, Found, Missing, Node, Security
+from brokerlab.brokers import erlang
+from brokerlab.brokers.base import (
+    OPEN,
+    Abilities,
+    Count,
+    Counter,
+    Departure,
+    Found,
+    Group,
+    Missing,
+    Node,
+    Seat,
+    Security,
+)
 from brokerlab.brokers.cache import how_to_install
 from brokerlab.brokers.choice import check_choice
-from brokerlab.brokers.port import free_port
+from brokerlab.brokers.seats import alone, of_seat
 from brokerlab.brokers.source import Debian, DebianSuite
 from brokerlab.brokers.suite import find_in_suite, may_mount, with_usr
-from brokerlab.brokers.telling import prometheus
+from brokerlab.brokers.telling import page_text, prometheus
 from brokerlab.errors import UserError
 from brokerlab.study.values import BrokerChoice, Qos, Transport
 
@@ -50,8 +65,9 @@ _READY_S, _STOP_S = 90.0, 15.0
 _SALT_BYTES = 4
 _STATISTICS_S = 5.0  # how often it counts what is in its queues
 
-# No epmd, and no listener of Erlang's own; the port is asked for, and never used.
-_ERLANG = f"-sname {_NODE} -start_epmd false -erl_epmd_port 4369 -dist_listen false"
+_ALONE = ("-sname", _NODE, *erlang.ALONE)
+_STATE = "erlang_vm_dist_node_state"
+_IS_UP = 3.0  # of the state of a connection to another node
 
 _TUNED = (
     "mqtt.prefetch = 200",
@@ -102,33 +118,64 @@ class RabbitMQ:
         return Found(str(_SYSTEM / _PROGRAM), version)
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        node = self._node(choice, alone(folder, host, port), security)
+        return replace(node, env=_environment(folder.absolute(), _NODE, _ALONE))
+
+    def cluster(self, choice: BrokerChoice, seats: Sequence[Seat], *, security: Security = OPEN) -> Group:
+        members = erlang.members("rabbit", seats)
+        formation = [
+            "cluster_formation.peer_discovery_backend = classic_config",
+            *(f"cluster_formation.classic_config.nodes.{n} = {each.name}" for n, each in enumerate(members, start=1)),
+        ]
+        nodes = []
+        for seat, member in zip(seats, members, strict=True):
+            own = of_seat(security, seat)
+            node = self._node(choice, seat, own, formation)
+            nodes.append(
+                replace(
+                    node,
+                    secrets={**node.secrets, **erlang.cookie_of(member, own)},
+                    env=_environment(seat.folder, member.name, member.arguments)
+                    | {"HOME": str(erlang.home(own)), "RABBITMQ_USE_LONGNAME": "true"},
+                )
+            )
+        return Group(tuple(nodes), is_together=True)
+
+    def members(self, node: Node) -> int | None:
+        """With the nodes that Erlang's own connections lead to."""
+        told = page_text(node.page or "")
+        if told is None:
+            return None
+        states = prometheus(told).items()
+        return 1 + sum(1 for name, value in states if name.startswith(f"{_STATE}{{") and value == _IS_UP)
+
+    def _node(self, choice: BrokerChoice, seat: Seat, security: Security, more: Sequence[str] = ()) -> Node:
+        """All but what it is told in its environment."""
         check_choice(choice, self.abilities, security)
         found = self.find()
         if isinstance(found, Missing):
             raise UserError(f"broker {choice.name}: {found.reason}", hint=found.hint)
-        here = folder.absolute()
         definitions = _definitions(security)
-        lines = [*_lines(host, port, security), *self._preset(choice.preset)]
+        counters = seat.spare[0]
+        lines = [*_lines(seat.host, seat.port, security), *self._preset(choice.preset), *more]
         files = {"enabled_plugins": f"[{_plugin(security.transport)}, rabbitmq_prometheus].\n"}
-        counters = free_port(host)
-        lines += [f"prometheus.tcp.ip = {host}", f"prometheus.tcp.port = {counters}"]
+        lines += [f"prometheus.tcp.ip = {seat.host}", f"prometheus.tcp.port = {counters}"]
         if definitions:
             lines.append(f"load_definitions = {_definitions_file(security)}")
         if security.transport is Transport.WSS:
-            files["advanced.config"] = _web_tls(host, port, security)
+            files["advanced.config"] = _web_tls(seat.host, seat.port, security)
         files["rabbitmq.conf"] = "\n".join(lines) + "\n"
         return Node(
             argv=(found.program,) if self._version is None else with_usr(found),
-            host=host,
-            port=port,
+            host=seat.host,
+            port=seat.port,
             files=files,
             secrets={_definitions_file(security): json.dumps(definitions)} if definitions else {},
-            env=_environment(here),
             scratch=(_DATA,),
             ready_s=_READY_S,
             stop_s=_STOP_S,
             is_open_before_users=bool(definitions),
-            page=f"http://{host}:{counters}/metrics",
+            page=f"http://{seat.host}:{counters}/metrics",
         )
 
     def counters(self) -> tuple[Counter, ...]:
@@ -154,13 +201,13 @@ class RabbitMQ:
             yield from _TUNED
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def _environment(folder: Path, name: str, distribution: Iterable[str]) -> dict[str, str]:
     data = folder / _DATA
     return {
         "HOME": str(data),
         "TMPDIR": str(data),
         "RUNNING_UNDER_SYSTEMD": "true",  # the script becomes Erlang instead of watching over it
-        "RABBITMQ_NODENAME": _NODE,
+        "RABBITMQ_NODENAME": name,
         "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"),
         "RABBITMQ_ADVANCED_CONFIG_FILE": str(folder / "advanced.config"),
         "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"),
@@ -171,7 +218,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "RABBITMQ_PID_FILE": str(data / "pid"),
         "RABBITMQ_GENERATED_CONFIG_DIR": str(data / "generated"),
         "RABBITMQ_FEATURE_FLAGS_FILE": str(data / "feature_flags"),
-        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": _ERLANG,
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": " ".join(distribution),
         "ERL_CRASH_DUMP": str(data / "crash.dump"),
     }
 

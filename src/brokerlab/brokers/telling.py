@@ -3,7 +3,8 @@
 prometheus(text)   one number for each series, by its name with sorted labels, name{a="b",c="d"}; where a name has
                    labelled series only, the name alone is their sum
 json_numbers(text) one number for each value of the document, by its path: varz.in_msgs, nodes.0.queued
-answer(address)    what a page of JSON says, or None: for questions that are asked again and again, as about members
+page_text(address) what a page says, or None; answer(address) the same of JSON: for what is asked again and again, as
+                   how many members there are
 """
 
 import base64
@@ -46,15 +47,22 @@ def json_numbers(text: str) -> dict[str, float]:
     return dict(_walk("", json.loads(text)))
 
 
-def answer(address: str) -> Any:
-    """The document at an address (http), within 1.5 s; None when nobody answers, or with anything else."""
+def page_text(address: str) -> str | None:
+    """What stands at an address (http), within 1.5 s; None when nobody answers."""
     parts = urlsplit(address)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_ANSWER_S)
-    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
         connection.request("GET", parts.path + (f"?{parts.query}" if parts.query else ""))
         said = connection.getresponse()
         if said.status == http.client.OK:
-            return json.loads(said.read(_MOST_BYTES))
+            return said.read(_MOST_BYTES).decode("utf-8", "replace")
+    return None
+
+
+def answer(address: str) -> Any:
+    """The document (JSON) at an address; None when nobody answers, or with anything else."""
+    with contextlib.suppress(ValueError):
+        return json.loads(page_text(address) or "")
     return None
 
 
