@@ -14,20 +14,24 @@ and `durable` is stock with its disk policy written out.
     durable     every message that is to be kept is on disk before it is acknowledged
     tuned       nothing is kept on disk, threads are shared between connections (NIO), and 4 GiB of heap
 
+A cluster is a network of brokers: each node opens a connection, in bare TCP, to every one before it, and both send
+over it what the other has subscribers for, but nothing on that came from a third node (networkTTL 1).
+
 6.3.1 refuses packets of 2 MiB and more, which 6.1.7 takes. Its MQTT over WebSocket needs a web server of its own,
 which is not in the registry for 6.3.1, so there is none here.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+import secrets as random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from brokerlab.brokers import java
-from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Found, Group, Missing, Node, Seat, Security
 from brokerlab.brokers.cache import how_to_install
 from brokerlab.brokers.choice import check_choice
-from brokerlab.brokers.port import free_port
+from brokerlab.brokers.seats import alone, of_seat
 from brokerlab.brokers.source import Debian, Maven, Source
 from brokerlab.brokers.telling import prometheus
 from brokerlab.errors import UserError
@@ -45,6 +49,8 @@ _DATA = "data"
 _USERS = "users.properties"
 _GROUPS = "groups.properties"
 _GROUP = "users"
+_NODES = "nodes"  # the user of the other nodes, its group, and where they connect
+_NETWORK = "network.properties"
 _HEAP_MIB = {"lossless": 4096, "tuned": 4096}
 _STOCK_HEAP_MIB = 1024
 
@@ -88,9 +94,18 @@ _ABILITIES = Abilities(
     has_credentials=True,
     has_client_certificates=True,
     has_permissions=True,
+    has_clusters=True,
     is_scalable=True,
     licence="Apache-2.0",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Network:
+    """Of the nodes of a cluster: which of them this one connects to, and as whom."""
+
+    others: tuple[Seat, ...]
+    password: str = field(repr=False)
 
 
 class ActiveMq:
@@ -118,13 +133,23 @@ class ActiveMq:
         return java.find_broker(self.name, "classes/ActiveMq.class", version=self._version)
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        return self._node(choice, alone(folder, host, port), security)
+
+    def cluster(self, choice: BrokerChoice, seats: Sequence[Seat], *, security: Security = OPEN) -> Group:
+        networks = _networks(seats)
+        return Group(tuple(self._node(choice, seat, of_seat(security, seat), networks[seat.index]) for seat in seats))
+
+    def members(self, node: Node) -> int | None:
+        return java.members_on(node.page)
+
+    def _node(self, choice: BrokerChoice, seat: Seat, security: Security, network: _Network | None = None) -> Node:
         check_choice(choice, self.abilities, security)
         program, place = java.require(choice, self.find())
-        here, page = folder.absolute(), f"{host}:{free_port(host)}"
-        node = _node(choice, here, host, port, security)
+        page = f"{seat.host}:{seat.spare[0]}"
+        node = _node(choice, seat, security, network)
         return replace(
             node,
-            argv=(str(program), *node.argv, *_argv(place, here, page)),
+            argv=(str(program), *node.argv, *_argv(place, seat.folder, page)),
             files={**node.files, "log4j2.properties": _LOG},
             page=f"http://{page}/metrics",
         )
@@ -159,33 +184,50 @@ class ActiveMqOfDebian:
         return Found(str(_HOME), _debian_version())
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        return self._node(choice, alone(folder, host, port, spare=0), security)
+
+    def cluster(self, choice: BrokerChoice, seats: Sequence[Seat], *, security: Security = OPEN) -> Group:
+        networks = _networks(seats)
+        return Group(tuple(self._node(choice, seat, of_seat(security, seat), networks[seat.index]) for seat in seats))
+
+    def _node(self, choice: BrokerChoice, seat: Seat, security: Security, network: _Network | None = None) -> Node:
         check_choice(choice, self.abilities, security)
         program, _ = java.require(choice, self.find())
-        here = folder.absolute()
-        node = _node(choice, here, host, port, security)
+        node = _node(choice, seat, security, network)
         return replace(
             node,
-            argv=(str(program), *node.argv, *_debian_argv(here)),
+            argv=(str(program), *node.argv, *_debian_argv(seat.folder)),
             files={**node.files, "log4j.properties": _LOG_BEFORE_6},
         )
 
 
-def _node(choice: BrokerChoice, here: Path, host: str, port: int, security: Security) -> Node:
+def _networks(seats: Sequence[Seat]) -> tuple[_Network, ...]:
+    """By seat."""
+    password = random.token_hex(16)
+    return tuple(_Network(tuple(seats[:number]), password) for number in range(len(seats)))
+
+
+def _node(choice: BrokerChoice, seat: Seat, security: Security, network: _Network | None) -> Node:
     """What is alike in all versions; of the arguments the first ones."""
-    files = {"activemq.xml": "\n".join(_config(choice, here, host, port, security)) + "\n"}
+    here = seat.folder
+    files = {"activemq.xml": "\n".join(_config(choice, seat, security, network)) + "\n"}
     secrets = java.stores(security)
     if security.users:
         private = java.private(security)
         files["login.config"] = _LOGIN.format(folder=private, users=_USERS, groups=_GROUPS)
-        secrets[private / _USERS] = java.properties(security.users)
-        secrets[private / _GROUPS] = java.properties({_GROUP: ",".join(security.users)})
+        groups, passwords = {_GROUP: ",".join(security.users)}, dict(security.users)
+        if network:
+            groups[_NODES], passwords[_NODES] = _NODES, network.password
+            secrets[private / _NETWORK] = java.properties({"password": network.password})
+        secrets[private / _USERS] = java.properties(passwords)
+        secrets[private / _GROUPS] = java.properties(groups)
     return Node(
         argv=(
             *java.options(choice, folder=here, first_mib=64, most_mib=_HEAP_MIB.get(choice.preset, _STOCK_HEAP_MIB)),
             f"-Djava.security.auth.login.config={here}/login.config",
         ),
-        host=host,
-        port=port,
+        host=seat.host,
+        port=seat.port,
         files=files,
         secrets=secrets,
         scratch=(_DATA,),
@@ -223,14 +265,20 @@ def _debian_version() -> str:
     return named[0] if named else _DEBIAN
 
 
-def _config(choice: BrokerChoice, here: Path, host: str, port: int, security: Security) -> Iterator[str]:
+def _config(choice: BrokerChoice, seat: Seat, security: Security, network: _Network | None) -> Iterator[str]:
     is_kept = choice.preset != "tuned"
+    data = seat.folder / _DATA
     yield _BEANS  # the schemas are parts of the jars; they want all below in alphabetical order
-    yield f'  <broker xmlns="{_CORE}" brokerName="brokerlab" useJmx="false"'
-    yield f'          persistent="{_word(is_kept)}" dataDirectory={quoteattr(str(here / _DATA))}>'
+    if network and security.users:
+        yield '  <bean class="org.springframework.context.support.PropertySourcesPlaceholderConfigurer">'
+        yield f'    <property name="location" value={quoteattr(f"file:{java.private(security) / _NETWORK}")}/></bean>'
+    yield f'  <broker xmlns="{_CORE}" brokerName="brokerlab-{seat.index}" useJmx="false"'
+    yield f'          persistent="{_word(is_kept)}" dataDirectory={quoteattr(str(data))}>'
+    if network and network.others:
+        yield from _connectors(network, security)
     if is_kept:
         policy = ' journalDiskSyncStrategy="always"' if choice.preset == "durable" else ""
-        yield f"    <persistenceAdapter><kahaDB directory={quoteattr(str(here / _DATA / 'kahadb'))}{policy}/>"
+        yield f"    <persistenceAdapter><kahaDB directory={quoteattr(str(data / 'kahadb'))}{policy}/>"
         yield "    </persistenceAdapter>"
     if security.users:
         yield '    <plugins><jaasAuthenticationPlugin configuration="activemq"/>'
@@ -239,10 +287,28 @@ def _config(choice: BrokerChoice, here: Path, host: str, port: int, security: Se
     if security.transport.is_encrypted:
         yield from _tls(security)
     yield "    <transportConnectors>"
-    yield f'      <transportConnector name="mqtt" uri={quoteattr(_uri(choice.preset, host, port, security))}/>'
+    uri = _uri(choice.preset, seat.host, seat.port, security)
+    yield f'      <transportConnector name="mqtt" uri={quoteattr(uri)}/>'
+    if network:
+        yield f'      <transportConnector name="{_NODES}" uri="{_openwire(seat)}"/>'
     yield "    </transportConnectors>"
     yield "  </broker>"
     yield "</beans>"
+
+
+def _connectors(network: _Network, security: Security) -> Iterator[str]:
+    """To the nodes before this one."""
+    login = f' userName="{_NODES}" password="${{password}}"' if security.users else ""
+    yield "    <networkConnectors>"
+    for other in network.others:
+        yield f'      <networkConnector name="node-{other.index}" uri="static:({_openwire(other)})"'
+        yield f'                        duplex="true" networkTTL="1" suppressDuplicateTopicSubscriptions="false"{login}/>'
+    yield "    </networkConnectors>"
+
+
+def _openwire(seat: Seat) -> str:
+    """Where a node listens for the others."""
+    return f"tcp://{seat.host}:{seat.spare[1]}"
 
 
 def _uri(preset: str, host: str, port: int, security: Security) -> str:
@@ -266,7 +332,7 @@ def _permissions(choice: BrokerChoice, security: Security) -> Iterator[str]:
     if not security.readable and not security.writable:
         return
     yield "    <authorizationPlugin><map><authorizationMap><authorizationEntries>"
-    yield f'      <authorizationEntry topic="&gt;" admin="{_GROUP}"/>'
+    yield f'      <authorizationEntry topic="&gt;" admin="{_GROUP},{_NODES}" read="{_NODES}" write="{_NODES}"/>'
     yield f'      <authorizationEntry topic="ActiveMQ.Advisory.&gt;" read="{_GROUP}" write="{_GROUP}"/>'
     for kind, filters in (("read", security.readable), ("write", security.writable)):
         for each in filters:

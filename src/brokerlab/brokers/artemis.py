@@ -14,16 +14,32 @@ to disk. While it does so it does not keep the order of messages at QoS 1.
     lossless    as stock, which drops nothing, but a message may be tried again for ever instead of ten times
     durable     as stock, and what is paged is written through to the disk too
     tuned       no journal, and 4 GiB of heap
+
+A cluster has static connectors, in bare TCP, and hands messages on where there are subscribers (ON_DEMAND), as
+`artemis create --clustered` writes it. Each node has its own retained messages.
 """
 
-from collections.abc import Iterator, Mapping
+import secrets as random
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from brokerlab.brokers import java
-from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Departure, Found, Missing, Node, Security
+from brokerlab.brokers.base import (
+    OPEN,
+    Abilities,
+    Count,
+    Counter,
+    Departure,
+    Found,
+    Group,
+    Missing,
+    Node,
+    Seat,
+    Security,
+)
 from brokerlab.brokers.choice import check_choice
-from brokerlab.brokers.port import free_port
+from brokerlab.brokers.seats import alone, of_seat
 from brokerlab.brokers.source import Archive
 from brokerlab.brokers.telling import prometheus
 from brokerlab.errors import UserError
@@ -37,6 +53,8 @@ _BOOT = "dist/lib/artemis-boot.jar"
 _USERS = "artemis-users.properties"
 _ROLES = "artemis-roles.properties"
 _ROLE = "users"
+_NODES = "artemis-nodes.properties"
+_NODE_USER = "brokerlab"
 _HEAP_MIB = {"tuned": 4096}
 _STOCK_HEAP_MIB = 2048
 _QUEUES = (
@@ -93,6 +111,7 @@ class Artemis:
         has_client_certificates=True,
         has_shared_subscriptions=True,
         has_permissions=True,
+        has_clusters=True,
         is_scalable=True,
         departs=(Departure.DISORDERS_QOS_1,),
         licence="Apache-2.0",
@@ -102,22 +121,44 @@ class Artemis:
         return java.find_broker(self.name, _BOOT, "classes/Artemis.class", version=_VERSION)
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        return self._node(choice, alone(folder, host, port), security)
+
+    def cluster(self, choice: BrokerChoice, seats: Sequence[Seat], *, security: Security = OPEN) -> Group:
+        """With a password among the nodes where clients need one."""
+        password = random.token_hex(16)
+        return Group(
+            tuple(
+                self._node(choice, seat, of_seat(security, seat), list(_cluster(seat, seats)), password)
+                for seat in seats
+            )
+        )
+
+    def members(self, node: Node) -> int | None:
+        return java.members_on(node.page)
+
+    def _node(
+        self, choice: BrokerChoice, seat: Seat, security: Security, cluster: Sequence[str] = (), password: str = ""
+    ) -> Node:
         check_choice(choice, self.abilities, security)
         program, place = java.require(choice, self.find())
-        here = folder.absolute()
+        here = seat.folder
         files = {
             "bootstrap.xml": _BOOTSTRAP.format(folder=escape(str(here))),
-            "broker.xml": "\n".join(_broker(choice, host, port, security)) + "\n",
+            "broker.xml": "\n".join(_broker(choice, seat, security, cluster)) + "\n",
             "management.xml": _MANAGEMENT,
             "log4j2.properties": _LOG,
         }
         secrets = java.stores(security)
+        more: tuple[str, ...] = ()
         if security.users:
             private = java.private(security)
             files["login.config"] = _LOGIN.format(folder=private, users=_USERS, roles=_ROLES)
             secrets[private / _USERS] = java.properties(security.users)
             secrets[private / _ROLES] = java.properties({_ROLE: ",".join(security.users)})
-        page = f"{host}:{free_port(host)}"
+            if cluster:
+                secrets[private / _NODES] = java.properties({"clusterUser": _NODE_USER, "clusterPassword": password})
+                more = ("--properties", str(private / _NODES))
+        page = f"{seat.host}:{seat.spare[0]}"
         most_mib = _HEAP_MIB.get(choice.preset, _STOCK_HEAP_MIB)
         return Node(
             argv=(
@@ -132,10 +173,10 @@ class Artemis:
                 f"-Dartemis.instance.etc={here}",
                 f"-Ddata.dir={here / _INSTANCE}/data",
                 f"-Dbrokerlab.page={page}",
-                *("-cp", f"{place / 'classes'}:{place / _BOOT}", "Artemis", "run"),
+                *("-cp", f"{place / 'classes'}:{place / _BOOT}", "Artemis", "run", *more),
             ),
-            host=host,
-            port=port,
+            host=seat.host,
+            port=seat.port,
             files=files,
             secrets=secrets,
             scratch=(_INSTANCE,),
@@ -158,7 +199,7 @@ class Artemis:
         return prometheus(text)
 
 
-def _broker(choice: BrokerChoice, host: str, port: int, security: Security) -> Iterator[str]:
+def _broker(choice: BrokerChoice, seat: Seat, security: Security, cluster: Sequence[str]) -> Iterator[str]:
     preset = choice.preset
     yield '<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">'
     yield "  <name>brokerlab</name>"
@@ -171,17 +212,44 @@ def _broker(choice: BrokerChoice, host: str, port: int, security: Security) -> I
     if preset == "durable":
         yield "  <page-sync-timeout>0</page-sync-timeout>"
     yield "  <max-disk-usage>99</max-disk-usage>"
-    yield f'  <acceptors><acceptor name="mqtt">{escape(_acceptor(host, port, security))}</acceptor></acceptors>'
+    yield "  <acceptors>"
+    yield f'    <acceptor name="mqtt">{escape(_acceptor(seat.host, seat.port, security))}</acceptor>'
+    if cluster:
+        yield f'    <acceptor name="nodes">{_core(seat)}?protocols=CORE</acceptor>'
+    yield "  </acceptors>"
+    yield from cluster
     if security.users:
         yield "  <security-settings>"
         yield from _permissions(choice, security)
         yield "  </security-settings>"
     yield '  <address-settings><address-setting match="#">'
     yield "    <address-full-policy>PAGE</address-full-policy>"
+    if cluster:
+        yield "    <redistribution-delay>0</redistribution-delay>"
     if preset == "lossless":
         yield "    <max-delivery-attempts>-1</max-delivery-attempts>"
     yield "  </address-setting></address-settings>"
     yield "</core></configuration>"
+
+
+def _cluster(seat: Seat, seats: Sequence[Seat]) -> Iterator[str]:
+    """Where the nodes are, and what goes between them."""
+    yield "  <connectors>"
+    yield from (f'    <connector name="node-{each.index}">{_core(each)}</connector>' for each in seats)
+    yield "  </connectors>"
+    yield '  <cluster-connections><cluster-connection name="brokerlab">'
+    yield f"    <connector-ref>node-{seat.index}</connector-ref>"
+    yield "    <message-load-balancing>ON_DEMAND</message-load-balancing>"
+    yield "    <max-hops>1</max-hops>"
+    yield "    <static-connectors>"
+    yield from (f"      <connector-ref>node-{each.index}</connector-ref>" for each in seats if each != seat)
+    yield "    </static-connectors>"
+    yield "  </cluster-connection></cluster-connections>"
+
+
+def _core(seat: Seat) -> str:
+    """Where a node listens for the others."""
+    return f"tcp://{seat.host}:{seat.spare[1]}"
 
 
 def _acceptor(host: str, port: int, security: Security) -> str:

@@ -9,8 +9,8 @@ Stock is its defaults, but for what a run needs:
 
     lossless   a queue of 1,000,000 messages for an absent client instead of 1,000. A client that is there but slow
                makes its publishers wait, and nothing is dropped.
-    durable    what its stores write is synchronised to the disk at once. Retained messages survive a kill; sessions
-               and what waits for them do not, because FluxMQ writes those when it is stopped.
+    durable    what its stores write is synchronised to the disk at once. Retained messages were there again after a
+               kill; sessions and what waited for them were not, and after a stop they were.
     tuned      what its documentation recommends for many subscribers of a topic: QoS 2 is acknowledged before the
                message is handed on
 
@@ -19,21 +19,21 @@ A delivery that was not acknowledged it does not send again when the client come
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Abilities, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Abilities, Found, Group, Missing, Node, Seat, Security
 from brokerlab.brokers.built import find_built, program_of
 from brokerlab.brokers.choice import check_choice
-from brokerlab.brokers.port import free_port
+from brokerlab.brokers.seats import alone
 from brokerlab.brokers.source import GoModule
+from brokerlab.brokers.telling import answer
 from brokerlab.study.values import BrokerChoice, Transport
 
 _MODULE = "github.com/absmach/fluxmq"
 _CONFIG = "fluxmq.yml"
 _DATA = "data"
 _LOSSLESS_QUEUE = 1_000_000
-_NODE = "node1"
 _LOOPBACK = "127.0.0.1"  # etcd takes clients at no other address
 
 _PRESETS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
@@ -52,6 +52,7 @@ class FluxMQ:
         transports=tuple(Transport),
         has_client_certificates=True,
         has_shared_subscriptions=True,
+        has_clusters=True,
         is_scalable=True,
         has_port_per_protocol=True,
         licence="Apache-2.0",
@@ -61,29 +62,43 @@ class FluxMQ:
         return find_built(self.name, self.source)
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        seat = alone(folder, host, port, spare=4)
+        return self._node(choice, seat, [seat], security)
+
+    def cluster(self, choice: BrokerChoice, seats: Sequence[Seat], *, security: Security = OPEN) -> Group:
+        return Group(
+            tuple(self._node(choice, seat, seats, security) for seat in seats),
+            is_together=True,  # etcd serves when most of the nodes are there
+        )
+
+    def members(self, node: Node) -> int | None:
+        told = answer(f"http://{json.loads(node.files[_CONFIG])['server']['admin_api_addr']}/api/v1/cluster")
+        return sum(bool(each["healthy"]) for each in told["nodes"]) if told else None
+
+    def _node(self, choice: BrokerChoice, seat: Seat, seats: Sequence[Seat], security: Security) -> Node:
         check_choice(choice, self.abilities, security)
-        here = folder.absolute()
+        here = seat.folder
         config: dict[str, object] = {
-            "server": _server(host, port, security),
+            "server": _server(seat, security) | {"admin_api_addr": _told(seat) if len(seats) > 1 else ""},
             "log": {"level": "warn"},
             "storage": {"badger_dir": str(here / _DATA / "badger")},
-            "cluster": _cluster(host, here / _DATA / "etcd"),
+            "cluster": _cluster(seat, seats, here / _DATA / "etcd"),
         }
         for part, changed in _PRESETS.get(choice.preset, {}).items():
             config[part] = {**_as_mapping(config.get(part)), **changed}
         return Node(
             argv=(program_of(self.find(), choice), "-config", str(here / _CONFIG)),
-            host=host,
-            port=port,
+            host=seat.host,
+            port=seat.port,
             files={_CONFIG: json.dumps(config, indent=2) + "\n"},
             scratch=(_DATA,),
             stop_s=15.0,
         )
 
 
-def _server(host: str, port: int, security: Security) -> Mapping[str, object]:
+def _server(seat: Seat, security: Security) -> dict[str, object]:
     """All listeners that would be there otherwise, with an address for one."""
-    asked: dict[str, object] = {"addr": f"{host}:{port}"}
+    asked: dict[str, object] = {"addr": f"{seat.host}:{seat.port}"}
     if security.transport.is_encrypted:
         slot = "tls"
         asked |= {"cert_file": str(security.certificate), "key_file": str(security.key)}
@@ -100,26 +115,43 @@ def _server(host: str, port: int, security: Security) -> Mapping[str, object]:
         },
         "amqp": {"plain": {"addr": ""}},
         "amqp091": {"plain": {"addr": ""}},
-        "admin_api_addr": "",
         "health_enabled": False,
     }
 
 
-def _cluster(host: str, data: Path) -> Mapping[str, object]:
-    peers = f"{host}:{free_port(host)}"
+def _cluster(seat: Seat, seats: Sequence[Seat], data: Path) -> Mapping[str, object]:
+    """A cluster of one where a node is alone."""
+    others = {_name(other): _transport(other) for other in seats if other.index != seat.index}
     return {
         "enabled": True,
         "allow_insecure": True,
-        "node_id": _NODE,
+        "node_id": _name(seat),
         "etcd": {
             "data_dir": str(data),
-            "bind_addr": peers,
-            "client_addr": f"{_LOOPBACK}:{free_port(_LOOPBACK)}",
-            "initial_cluster": f"{_NODE}=http://{peers}",
+            "bind_addr": _etcd(seat),
+            "client_addr": f"{_LOOPBACK}:{seat.spare[2]}",
+            "initial_cluster": ",".join(f"{_name(each)}=http://{_etcd(each)}" for each in seats),
             "bootstrap": True,
         },
-        "transport": {"bind_addr": f"{host}:{free_port(host)}"},
+        "transport": {"bind_addr": _transport(seat), **({"peers": others} if others else {})},
     }
+
+
+def _name(seat: Seat) -> str:
+    return f"node{seat.index + 1}"
+
+
+def _etcd(seat: Seat) -> str:
+    return f"{seat.host}:{seat.spare[0]}"
+
+
+def _transport(seat: Seat) -> str:
+    return f"{seat.host}:{seat.spare[1]}"
+
+
+def _told(seat: Seat) -> str:
+    """Where it tells its members."""
+    return f"{seat.host}:{seat.spare[3]}"
 
 
 def _as_mapping(part: object) -> Mapping[str, object]:

@@ -3,11 +3,13 @@
 Stock is its shipped configuration, but for what a run needs:
 
     listeners        one, at the asked address
-    plugin_order     its counters, and no federation or administration, which have listeners of their own
+    plugin_order     its counters, and no administration, which has a listener of its own
     max_packet_size  one byte less than shipped: MQTT 5 clients refuse the shipped value as out of range
     log level        warnings; it logs every client otherwise
 
     lossless         a queue of 1,000,000 messages for each client instead of 1,000; above it drops, and counts that
+
+A cluster is its federation, which it calls experimental. Sessions stay with the node where they were made.
 
 There is no durable: sessions survive only in a Redis beside it, and retained messages not even there. There is no
 tuned, because its documentation recommends nothing.
@@ -19,15 +21,28 @@ time, which with small messages is never the case.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Departure, Found, Missing, Node, Security
+from brokerlab.brokers.base import (
+    OPEN,
+    Abilities,
+    Count,
+    Counter,
+    Departure,
+    Found,
+    Group,
+    Missing,
+    Node,
+    Seat,
+    Security,
+)
 from brokerlab.brokers.built import find_built, program_of, secret
 from brokerlab.brokers.choice import check_choice
-from brokerlab.brokers.port import free_port
+from brokerlab.brokers.seats import alone, of_seat
 from brokerlab.brokers.source import GoModule
-from brokerlab.brokers.telling import prometheus
+from brokerlab.brokers.telling import answer, prometheus
 from brokerlab.study.values import BrokerChoice, Transport
 
 _MODULE = "github.com/DrmagicE/gmqtt"
@@ -45,6 +60,7 @@ class Gmqtt:
         transports=tuple(Transport),
         has_credentials=True,
         has_shared_subscriptions=True,
+        has_clusters=True,
         is_scalable=True,
         departs=(Departure.NO_RETAIN_FLAG,),
         licence="MIT",
@@ -54,15 +70,33 @@ class Gmqtt:
         return find_built(self.name, self.source)
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        return self._node(choice, alone(folder, host, port), security)
+
+    def cluster(self, choice: BrokerChoice, seats: Sequence[Seat], *, security: Security = OPEN) -> Group:
+        return Group(
+            tuple(self._node(choice, seat, of_seat(security, seat), seats) for seat in seats),
+            is_together=True,  # each waits for the others, for a minute
+        )
+
+    def members(self, node: Node) -> int | None:
+        config = json.loads(node.files[_CONFIG])
+        told = answer(config["api"]["http"][0]["address"].replace("tcp:", "http:") + "/v1/federation/members")
+        return sum(each["status"] == "STATUS_ALIVE" for each in told["members"]) if told else None
+
+    def _node(self, choice: BrokerChoice, seat: Seat, security: Security, seats: Sequence[Seat] = ()) -> Node:
         check_choice(choice, self.abilities, security)
-        counters = f"{host}:{free_port(host)}"
+        config = _config(choice.preset, seat, security)
+        if seats:
+            config["api"] = _interface(seat)
+            config["plugins"]["federation"] = _federation(seat, seats)
+            config["plugin_order"].append("federation")
         return Node(
-            argv=(program_of(self.find(), choice), "start", "-c", str(folder.absolute() / _CONFIG)),
-            host=host,
-            port=port,
-            files={_CONFIG: json.dumps(_config(choice.preset, host, port, counters, security), indent=2) + "\n"},
+            argv=(program_of(self.find(), choice), "start", "-c", str(seat.folder / _CONFIG)),
+            host=seat.host,
+            port=seat.port,
+            files={_CONFIG: json.dumps(config, indent=2) + "\n"},
             secrets={_passwords(security): _accounts(security.users)} if security.users else {},
-            page=f"http://{counters}/metrics",
+            page=f"http://{seat.host}:{seat.spare[0]}/metrics",
         )
 
     def counters(self) -> tuple[Counter, ...]:
@@ -80,9 +114,9 @@ class Gmqtt:
         return prometheus(text)
 
 
-def _config(preset: str, host: str, port: int, counters: str, security: Security) -> Mapping[str, object]:
+def _config(preset: str, seat: Seat, security: Security) -> dict[str, Any]:
     """Its file is YAML, of which JSON is a part."""
-    listener: dict[str, object] = {"address": f"{host}:{port}"}
+    listener: dict[str, object] = {"address": f"{seat.host}:{seat.port}"}
     if security.transport.is_encrypted:
         listener["tls"] = {"cert": str(security.certificate), "key": str(security.key)}
     if security.transport.is_framed:
@@ -90,6 +124,7 @@ def _config(preset: str, host: str, port: int, counters: str, security: Security
     mqtt = {"max_packet_size": _HIGHEST_PACKET_SIZE}
     if preset == "lossless":
         mqtt["max_queued_messages"] = _LOSSLESS_QUEUE
+    counters = f"{seat.host}:{seat.spare[0]}"
     plugins: dict[str, object] = {"prometheus": {"path": "/metrics", "listen_address": counters}}
     if security.users:
         plugins["auth"] = {"hash": "sha256", "password_file": str(_passwords(security))}
@@ -100,6 +135,26 @@ def _config(preset: str, host: str, port: int, counters: str, security: Security
         "plugin_order": (["auth"] if security.users else []) + ["prometheus"],
         "log": {"level": "warn", "format": "text"},
     }
+
+
+def _federation(seat: Seat, seats: Sequence[Seat]) -> Mapping[str, object]:
+    """By gossip the nodes find each other, and by calls they pass messages on."""
+    gossip, calls = f"{seat.host}:{seat.spare[1]}", f"{seat.host}:{seat.spare[2]}"
+    return {
+        "node_name": f"node-{seat.index}",
+        "fed_addr": calls,
+        "advertise_fed_addr": calls,
+        "gossip_addr": gossip,
+        "advertise_gossip_addr": gossip,
+        "retry_join": [f"{other.host}:{other.spare[1]}" for other in seats if other.index != seat.index],
+        "retry_interval": "1s",
+    }
+
+
+def _interface(seat: Seat) -> Mapping[str, object]:
+    """Where it tells its members: over HTTP, in front of gRPC."""
+    behind = f"tcp://{seat.host}:{seat.spare[3]}"
+    return {"grpc": [{"address": behind}], "http": [{"address": f"tcp://{seat.host}:{seat.spare[4]}", "map": behind}]}
 
 
 def _passwords(security: Security) -> Path:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from brokerlab.brokers.base import Found, Missing, Security
 from brokerlab.brokers.cache import how_to_install, installed
+from brokerlab.brokers.telling import page_text, prometheus
 from brokerlab.errors import UserError
 from brokerlab.study.values import BrokerChoice
 
@@ -82,6 +83,12 @@ def options(choice: BrokerChoice, *, folder: Path, first_mib: int, most_mib: int
         f"-Djava.io.tmpdir={folder}",
         "-Djava.net.preferIPv4Stack=true",
     )
+
+
+def members_on(page: str | None) -> int | None:
+    """How many members a launcher's page tells; None when it does not answer, or is of a node that is alone."""
+    told = prometheus(page_text(page or "") or "").get("members")
+    return None if told is None else int(told)
 
 
 def key_store_path(security: Security) -> Path:

@@ -1,9 +1,11 @@
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.activemq.advisory.AdvisorySupport;
 import org.apache.activemq.broker.BrokerFactory;
 import org.apache.activemq.broker.BrokerService;
 import org.apache.activemq.broker.region.RegionBroker;
+import org.apache.activemq.command.BrokerInfo;
 
 /** ActiveMQ Classic in the foreground: ActiveMq CONFIGURATION_FILE. */
 public final class ActiveMq {
@@ -36,7 +38,11 @@ public final class ActiveMq {
                 add(sums, "consumers", statistics.getConsumers().getCount());
             }
         });
-        broker.getTransportConnectors().forEach(each -> add(sums, "connections", each.getConnections().size()));
+        if (broker.getTransportConnectorByName("nodes") != null) {
+            var others = Arrays.stream(regions.getPeerBrokerInfos()).map(BrokerInfo::getBrokerName);
+            add(sums, "members", 1 + others.distinct().count());
+        }
+        add(sums, "connections", broker.getTransportConnectorByName("mqtt").getConnections().size());
         return sums;
     }
 
