@@ -302,7 +302,8 @@ def _connectors(network: _Network, security: Security) -> Iterator[str]:
     yield "    <networkConnectors>"
     for other in network.others:
         yield f'      <networkConnector name="node-{other.index}" uri="static:({_openwire(other)})"'
-        yield f'                        duplex="true" networkTTL="1" suppressDuplicateTopicSubscriptions="false"{login}/>'
+        yield f'                        duplex="true" networkTTL="1"{login}'
+        yield '                        suppressDuplicateTopicSubscriptions="false"/>'  # or one of three ways stays silent
     yield "    </networkConnectors>"
 
 
