@@ -1,6 +1,7 @@
 """Network namespaces of the tests' own, the nodes of an ensemble in them, and messages between all of them."""
 
 import contextlib
+import os
 import secrets
 import subprocess
 import time
@@ -85,7 +86,7 @@ def get_ready(process):
     with inside(process.namespace):
         prove_ready(process, node.host, node.port)
         for command in node.joins:
-            done = subprocess.run(command, capture_output=True, text=True, env=node.env, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, env=os.environ | node.env, check=False)
             assert done.returncode == 0, (command, done.stdout, done.stderr)
 
 

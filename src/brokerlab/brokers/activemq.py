@@ -303,7 +303,8 @@ def _connectors(network: _Network, security: Security) -> Iterator[str]:
     for other in network.others:
         yield f'      <networkConnector name="node-{other.index}" uri="static:({_openwire(other)})"'
         yield f'                        duplex="true" networkTTL="1"{login}'
-        yield '                        suppressDuplicateTopicSubscriptions="false"/>'  # or one of three ways stays silent
+        # Otherwise the first of three nodes sends nothing to the third.
+        yield '                        suppressDuplicateTopicSubscriptions="false"/>'
     yield "    </networkConnectors>"
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from brokerlab.brokers.base import Seat, Security
 
 ALONE = ("-start_epmd", "false", "-erl_epmd_port", "4369", "-dist_listen", "false")  # the port is never used
+CALL = "erl_call"  # a program that comes with Erlang
 _COOKIE = ".erlang.cookie"
 _LOOPBACK = ipaddress.ip_address("127.77.0.0")
 _ANSWER_S = 1.5
@@ -43,11 +44,11 @@ class Member:
 
     def call(self, what: str) -> tuple[str, ...]:
         """The command that calls a function there: `module function [arguments]`."""
-        return _call(self.address, str(self.port), what)
+        return (CALL, *_call(self.address, str(self.port), what))
 
 
 def _call(address: str, port: str, what: str) -> tuple[str, ...]:
-    return ("erl_call", "-address", f"{address}:{port}", "-timeout", str(_JOIN_S), "-a", what)
+    return ("-address", f"{address}:{port}", "-timeout", str(_JOIN_S), "-a", what)
 
 
 def members(program: str, seats: Sequence[Seat]) -> tuple[Member, ...]:
@@ -79,7 +80,7 @@ def asked_at(arguments: Sequence[str], what: str) -> tuple[str, ...]:
     """The command that calls a function of the member that was started with these; none where it is no member."""
     told = dict(itertools.pairwise(arguments))
     name, port = told.get("-name"), told.get("-erl_epmd_port")
-    return _call(name.partition("@")[2], port, what) if name and port else ()
+    return (CALL, *_call(name.partition("@")[2], port, what)) if name and port else ()
 
 
 def said_by(command: Sequence[str], env: Mapping[str, str]) -> str | None:

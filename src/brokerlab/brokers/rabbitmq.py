@@ -47,7 +47,7 @@ from brokerlab.brokers.cache import how_to_install
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.seats import alone, of_seat
 from brokerlab.brokers.source import Debian, DebianSuite
-from brokerlab.brokers.suite import find_in_suite, may_mount, with_usr
+from brokerlab.brokers.suite import by_loader, find_in_suite, may_mount, root_of, with_usr
 from brokerlab.brokers.telling import page_text, prometheus
 from brokerlab.errors import UserError
 from brokerlab.study.values import BrokerChoice, Qos, Transport
@@ -122,24 +122,31 @@ class RabbitMQ:
         return replace(node, env=_environment(folder.absolute(), _NODE, _ALONE))
 
     def cluster(self, choice: BrokerChoice, seats: Sequence[Seat], *, security: Security = OPEN) -> Group:
+        """3.10 looks for the nodes of its list. 4.0 would do so with a node of its own, which needs epmd: it is told."""
         members = erlang.members("rabbit", seats)
-        formation = [
-            "cluster_formation.peer_discovery_backend = classic_config",
-            *(f"cluster_formation.classic_config.nodes.{n} = {each.name}" for n, each in enumerate(members, start=1)),
-        ]
-        nodes = []
+        nodes: list[Node] = []
         for seat, member in zip(seats, members, strict=True):
             own = of_seat(security, seat)
-            node = self._node(choice, seat, own, formation)
+            node = self._node(choice, seat, own, _formation(members) if self._version is None else ())
             nodes.append(
                 replace(
                     node,
                     secrets={**node.secrets, **erlang.cookie_of(member, own)},
                     env=_environment(seat.folder, member.name, member.arguments)
                     | {"HOME": str(erlang.home(own)), "RABBITMQ_USE_LONGNAME": "true"},
+                    joins=() if self._version is None or not nodes else self._joins(member, members[0]),
                 )
             )
-        return Group(tuple(nodes), is_together=True)
+        return Group(tuple(nodes), is_together=self._version is None)
+
+    def _joins(self, member: erlang.Member, first: erlang.Member) -> tuple[tuple[str, ...], ...]:
+        """As `rabbitmqctl stop_app`, `join_cluster` and `start_app` do."""
+        found = self.find()
+        if isinstance(found, Missing):
+            return ()
+        program = Found(str(root_of(found) / "usr/bin" / erlang.CALL), found.version)
+        steps = ("rabbit stop []", f"rabbit_db_cluster join ['{first.name}', disc]", "rabbit start []")
+        return tuple(by_loader(program, *member.call(step)[1:]) for step in steps)
 
     def members(self, node: Node) -> int | None:
         """With the nodes that Erlang's own connections lead to."""
@@ -149,7 +156,7 @@ class RabbitMQ:
         states = prometheus(told).items()
         return 1 + sum(1 for name, value in states if name.startswith(f"{_STATE}{{") and value == _IS_UP)
 
-    def _node(self, choice: BrokerChoice, seat: Seat, security: Security, more: Sequence[str] = ()) -> Node:
+    def _node(self, choice: BrokerChoice, seat: Seat, security: Security, more: Iterable[str] = ()) -> Node:
         """All but what it is told in its environment."""
         check_choice(choice, self.abilities, security)
         found = self.find()
@@ -221,6 +228,11 @@ def _environment(folder: Path, name: str, distribution: Iterable[str]) -> dict[s
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": " ".join(distribution),
         "ERL_CRASH_DUMP": str(data / "crash.dump"),
     }
+
+
+def _formation(members: Sequence[erlang.Member]) -> Iterator[str]:
+    yield "cluster_formation.peer_discovery_backend = classic_config"
+    yield from (f"cluster_formation.classic_config.nodes.{n} = {each.name}" for n, each in enumerate(members, start=1))
 
 
 def _plugin(transport: Transport) -> str:
