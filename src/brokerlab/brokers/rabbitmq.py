@@ -122,7 +122,7 @@ class RabbitMQ:
         return replace(node, env=_environment(folder.absolute(), _NODE, _ALONE))
 
     def cluster(self, choice: BrokerChoice, seats: Sequence[Seat], *, security: Security = OPEN) -> Group:
-        """3.10 looks for the nodes of its list. 4.0 would do so with a node of its own, which needs epmd: it is told."""
+        """3.10 looks for the nodes of its list; 4.0 would do so by a node of its own, which needs epmd, and is told."""
         members = erlang.members("rabbit", seats)
         nodes: list[Node] = []
         for seat, member in zip(seats, members, strict=True):
