@@ -1,6 +1,6 @@
 """`make bench`: our generator beside its peers, and against what it promises; ratios within one run.
 
-python -m bench [peers] [bridges] [ceiling] [connections] [endurance]     all of them unless some are named
+python -m bench [analysis] [peers] [bridges] [ceiling] [connections] [endurance]     all unless some are named
 """
 
 import argparse
@@ -9,11 +9,12 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from bench import bridges, connections, endurance, peers
+from bench import analysis, bridges, connections, endurance, peers
 from brokerlab.lab.calibrate import calibrate
 
 CONNECTIONS = 10_000
 MESSAGES = 100_000_000
+DELIVERIES_MILLION = 50
 
 
 def run_peers(rounds: int) -> None:
@@ -34,6 +35,7 @@ def run_ceiling(_rounds: int) -> None:
 
 
 PARTS = {
+    "analysis": lambda _: analysis.run(DELIVERIES_MILLION),
     "peers": run_peers,
     "bridges": bridges.run,
     "ceiling": run_ceiling,

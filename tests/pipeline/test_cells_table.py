@@ -4,8 +4,8 @@ import pytest
 from pipeline_frames import Tables, runs_from
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
+from brokerlab.pipeline.metrics import UNITS as METRICS
 from brokerlab.pipeline.schemas import TABLES
-from brokerlab.pipeline.schemas.cells import METRICS
 from brokerlab.pipeline.schemas.manifests import MANIFESTS
 from brokerlab.pipeline.transforms.cells import cells_table, run_values
 from brokerlab.stats.interval import mean_interval, t_factor

@@ -21,6 +21,7 @@ from brokerlab.cli import (
     calibrate,
     claims,
     clean,
+    compare,
     doctor,
     plan,
     presets,
@@ -65,6 +66,7 @@ app.command("report")(report.report)
 app.command("claims")(claims.claims)
 app.command("published")(published.show_published)
 app.command("bridge")(bridge.bridge)
+app.command("compare")(compare.compare)
 app.command("clean")(clean.clean)
 
 

@@ -1,5 +1,6 @@
 """One manifest as a row of schemas.manifests.MANIFESTS."""
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -71,11 +72,28 @@ def row_of(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -
         "other_publications": manifest.get("proof", {}).get("publications", 0) + besides.get("publications", 0),
         "other_bytes": besides.get("payload_bytes", 0),
         "proof_publications": manifest.get("proof", {}).get("publications", 0),
+        "set_up": _set_up(broker),
+        "connections": _connections(workload),
         "is_scalable": broker.get("is_scalable"),
         "system_cpu_percent": manifest.get("surroundings", {}).get("system_cpu_percent"),
         "trials": _trials(manifest, phases),
         "counters": [_counter_claim(claim, manifest) for claim in broker.get("counters", [])],
     }
+
+
+def _set_up(broker: Json) -> str | None:
+    """What makes a broker the same under two names (F-21); None in a run that did not get to start one."""
+    if "driver" not in broker:
+        return None
+    return json.dumps([broker.get(name) for name in ("driver", "version", "preset", "options")], sort_keys=True)
+
+
+def _connections(workload: Json) -> int | None:
+    """Of the load; what the lab itself connects beside it is left out."""
+    if "publishers" not in workload or "subscribers" not in workload:
+        return None
+    idle = (workload.get("clients") or {}).get("idle") or 0
+    return int(workload["publishers"]) + int(workload["subscribers"]) + int(idle)
 
 
 def _load_columns(workload: Json, meter: Json) -> dict[str, Any]:

@@ -30,6 +30,8 @@ TABLE_NAMES = (
     "resources",
     "counters",
     "cells",
+    "comparisons",
+    "effects",
 )
 
 # Tables that no analysis of runs makes: each is written by its own command, where it is asked for.

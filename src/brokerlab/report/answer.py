@@ -1,6 +1,7 @@
 """The answer to the study's question, in sentences: who is best where, and who cannot be told apart from it.
 
-Two brokers count as told apart when their intervals do not overlap; a single run has no interval.
+Two brokers count as told apart when table comparisons says so: by Welch's test, corrected for the number of pairs,
+and by more than the noise floor where the study has the same broker under two names. A single run tells nothing.
 """
 
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ class Answer:
     lead: str
     points: tuple[Point, ...] = ()
     notes: tuple[str, ...] = ()
+    floors: tuple[str, ...] = ()  # what two names of the same broker lie apart
 
 
 def answer(results: Results, compared: list[Group]) -> Answer:
@@ -63,7 +65,21 @@ def answer(results: Results, compared: list[Group]) -> Answer:
     if not found:
         return Answer(f"No answer: the valid runs hold no {metric.label}.", notes=notes)
     points = tuple(_point(standing, metric, results) for standing in found)
-    return Answer(_lead(found, metric), points, notes)
+    floors = tuple(said for group in compared if (said := _floor_text(group, metric)))
+    return Answer(_lead(found, metric), points, notes, floors)
+
+
+def _floor_text(group: Group, metric: Metric) -> str:
+    """F-21: two names of one broker show how much of a difference is noise."""
+    pair = group.floor(metric.name)
+    if pair is None:
+        return ""
+    place = f" at {group.label}" if group.label else ""
+    floor = f"{significant(pair['floor'])} {pair['unit'] or ''}".rstrip()
+    return (
+        f"Noise floor{place}: {pair['level_a']} and {pair['level_b']} are the same broker under two names, and chance "
+        f"alone puts their {metric.label} up to {floor} apart; smaller differences are ties."
+    )
 
 
 def _standing(group: Group, metric: str) -> Standing | None:

@@ -36,6 +36,7 @@ class Group:
 
     levels: Levels
     cells: tuple[CellResult, ...]
+    compared: tuple[Row, ...] = ()  # rows of table comparisons: two of these cells each
 
     @property
     def label(self) -> str:
@@ -48,7 +49,27 @@ class Group:
             return None
         ranked = best_first([cell.estimates[metric] for cell in measured.values()])
         best, *others = ranked
-        return measured[id(best)], [measured[id(other)] for other in others if best.overlaps(other)]
+        winner = measured[id(best)]
+        behind = [measured[id(other)] for other in others]
+        return winner, [cell for cell in behind if not self._is_apart(metric, winner, cell)]
+
+    def _is_apart(self, metric: str, one: CellResult, other: CellResult) -> bool:
+        """As table comparisons says; by the intervals in results of before there was one."""
+        row = self.comparison(metric, one.broker, other.broker)
+        if row is not None:
+            return row["answer"] in ("better", "worse")
+        return not one.estimates[metric].overlaps(other.estimates[metric])
+
+    def comparison(self, metric: str, one: str, other: str) -> Row | None:
+        """What the table says of two brokers of the group, whichever it names first."""
+        names = {one, other}
+        own = (row for row in self.compared if row["metric"] == metric)
+        return next((row for row in own if {row["level_a"], row["level_b"]} == names), None)
+
+    def floor(self, metric: str) -> Row | None:
+        """The A/A pair that lies furthest apart: the noise floor of the ranking; None without such a pair."""
+        same = [row for row in self.compared if row["metric"] == metric and row["same"]]
+        return max(same, key=lambda row: abs(row["difference"]), default=None)
 
 
 def level_text(name: str, value: str) -> str:
@@ -79,7 +100,17 @@ def groups(results: Results) -> list[Group]:
         by_levels.setdefault(cell.levels, []).append(cell)
     metric = results.study.rank_by
     ordered = sorted(by_levels.items(), key=lambda item: [_level_order(value) for _, value in item[0]])
-    return [Group(levels, tuple(_ranked(cells, metric))) for levels, cells in ordered]
+    return [Group(levels, tuple(_ranked(cells, metric)), _compared(results, levels)) for levels, cells in ordered]
+
+
+def _compared(results: Results, levels: Levels) -> tuple[Row, ...]:
+    """Comparisons of brokers under these levels, or under those of them that vary among valid runs."""
+    here = dict(levels)
+    return tuple(
+        row
+        for row in results.comparisons
+        if row["factor"] == "broker" and row["method"] == "welch" and (row["levels"] or {}).items() <= here.items()
+    )
 
 
 def _ranked(cells: list[CellResult], metric: str) -> list[CellResult]:

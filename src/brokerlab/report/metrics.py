@@ -37,6 +37,8 @@ _KNOWN = (
     Metric("resources.broker_cpu_percent", "CPU use of the broker"),
     Metric("resources.broker_rss_max_mib", "memory of the broker"),
     Metric("resources.cpu_us_per_delivery", "CPU time per delivery"),
+    Metric("resources.deliveries_per_core_s", "deliveries per busy core-second", larger_is_better=True),
+    Metric("resources.kib_per_connection", "memory per connection"),
 )
 METRICS = {metric.name: metric for metric in _KNOWN}
 

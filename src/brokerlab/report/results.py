@@ -51,6 +51,8 @@ class Results:
     throughput: tuple[Row, ...] = ()
     resources: tuple[Row, ...] = ()
     subscribers: tuple[Row, ...] = ()
+    comparisons: tuple[Row, ...] = ()  # this and the next: nothing in tables before pipeline version 6
+    effects: tuple[Row, ...] = ()
     latency_beside: tuple[Row, ...] = ()  # of what is no load: report/beside.py
 
     @property
@@ -85,6 +87,8 @@ def read_results(results: StudyDirectory) -> Results:
         throughput=_rows_if_made(results, "throughput"),
         resources=_rows_if_made(results, "resources"),
         subscribers=_rows_if_made(results, "subscribers"),
+        comparisons=_rows_if_made(results, "comparisons"),
+        effects=_rows_if_made(results, "effects"),
         latency_beside=tuple(row for row in _rows(results, "latency") if is_beside(row)),
     )
 

@@ -29,7 +29,7 @@ class Term:
     name: str  # a factor, two joined by " × ", or the residual
     degrees: int
     sum_of_squares: float
-    share_percent: float | None  # of the total sum of squares; None where all values are equal
+    share_percent: float | None  # of the total sum of squares; None without degrees, or where all values are equal
     f: float | None = None  # this and p: None of the residual, and where nothing is left to hold the term against
     p: float | None = None
 
@@ -89,7 +89,7 @@ def _term(
     without, with_it = _Fit(values, others), _Fit(values, [*others, columns[term]])
     degrees = with_it.rank - without.rank
     gained = max(without.residual - with_it.residual, 0.0) if degrees else 0.0
-    name, share = " × ".join(term), _share(gained, total)
+    name, share = " × ".join(term), _share(gained, total) if degrees else None
     if degrees == 0 or whole.degrees == 0 or whole.residual <= _ROUNDING * total or total == 0:
         return Term(name, degrees, gained, share)
     f = (gained / degrees) / (whole.residual / whole.degrees)

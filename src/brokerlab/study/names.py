@@ -21,6 +21,8 @@ RANKS = (
     "resources.broker_cpu_percent",
     "resources.broker_rss_max_mib",
     "resources.cpu_us_per_delivery",
+    "resources.deliveries_per_core_s",
+    "resources.kib_per_connection",
 )
 
 ARRIVALS_LATER: tuple[str, ...] = ()

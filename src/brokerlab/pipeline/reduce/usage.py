@@ -42,6 +42,7 @@ def _in_phase(samples: pa.Table, at_ns: Longs, phase: Phase) -> dict[str, Any]:
     inside = rss[place]
     return {
         "cpu_ns": _growth(at_ns, longs(samples, "cpu_ns"), phase),
+        "rss_first_bytes": float(np.interp(0, at_ns - phase.start_ns, rss)),
         "rss_mean_bytes": float(inside.mean()),
         "rss_max_bytes": int(inside.max()),
         "read_bytes": _growth_if_known(samples, "read_bytes", at_ns, phase),

@@ -1,26 +1,7 @@
 """Metrics of cells."""
 
+from brokerlab.pipeline.metrics import UNITS
 from brokerlab.pipeline.schemas.kinds import INT, REAL, TEXT, TEXT_BY_TEXT, Among, Table, schema
-
-# Name and unit of every metric, in the order of the table.
-METRICS = {
-    "latency.mean": "ms",
-    "latency.p50": "ms",
-    "latency.p95": "ms",
-    "latency.p99": "ms",
-    "latency.p99_9": "ms",
-    "latency.max": "ms",
-    "delivery.failure_percent": "%",
-    "delivery.duplicated": "messages",
-    "throughput.published_per_s": "1/s",
-    "throughput.delivered_per_s": "1/s",
-    "jitter.interarrival_sd": "ms",
-    "jitter.rfc3550": "ms",
-    "capacity.rate_per_s": "1/s",
-    "resources.broker_cpu_percent": "%",
-    "resources.broker_rss_max_mib": "MiB",
-    "resources.cpu_us_per_delivery": "µs",
-}
 
 CELLS = schema(
     cell=TEXT,
@@ -40,4 +21,4 @@ CELLS = schema(
     confidence_percent=REAL,
 )
 
-TABLE = Table(CELLS, grain=("cell", "metric"), order=("position", Among("metric", tuple(METRICS))))
+TABLE = Table(CELLS, grain=("cell", "metric"), order=("position", Among("metric", tuple(UNITS))))

@@ -26,6 +26,8 @@ DELIVERY = schema(
     stale=LONG,  # retained, but not the last of its topic
     unexpected=LONG,
     failure_percent=REAL,
+    drop_percent=REAL,  # of those published: not known to have reached the broker; this and the next null at QoS 0
+    availability_percent=REAL,
     verdict=TEXT,  # kept | broken | unknown
 )
 

@@ -69,6 +69,7 @@ USAGE = schema(
     phase=TEXT,
     seconds=REAL,
     cpu_ns=REAL,
+    rss_first_bytes=REAL,  # as the phase began
     rss_mean_bytes=REAL,
     rss_max_bytes=LONG,
     read_bytes=REAL,

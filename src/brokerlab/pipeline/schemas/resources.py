@@ -20,6 +20,7 @@ RESOURCES = schema(
     open_files_max=LONG,
     cpu_us_per_delivery=REAL,  # this and the next: measure phase only
     deliveries_per_core_s=REAL,
+    rss_kib_per_connection=REAL,  # broker nodes, measure phase: mean memory over what it was before anybody connected
     projected_per_s=REAL,  # this and the next: broker nodes in the measure phase only
     projection_is_extrapolation=BOOL,
 )

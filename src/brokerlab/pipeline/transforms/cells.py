@@ -7,7 +7,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import share
-from brokerlab.pipeline.schemas.cells import CELLS, METRICS
+from brokerlab.pipeline.metrics import UNITS
+from brokerlab.pipeline.schemas.cells import CELLS
 from brokerlab.pipeline.transforms import Analysis
 from brokerlab.pipeline.transforms.resources import is_broker
 from brokerlab.stats.interval import t_factor
@@ -85,7 +86,7 @@ def run_values(tables: Mapping[str, DataFrame]) -> DataFrame:
 def _grid(runs: DataFrame) -> DataFrame:
     """One row per cell and metric."""
     metrics = F.array(
-        *(F.struct(F.lit(name).alias("metric"), F.lit(unit).alias("unit")) for name, unit in METRICS.items())
+        *(F.struct(F.lit(name).alias("metric"), F.lit(unit).alias("unit")) for name, unit in UNITS.items())
     )
     about = runs.groupBy("cell").agg(
         *(F.min_by(name, "run_id").alias(name) for name in ("broker", "qos", "levels")),
@@ -131,7 +132,10 @@ def _resources(resources: DataFrame) -> DataFrame:
     by_run = (
         resources.where((F.col("phase") == "measure") & is_broker())
         .groupBy("run_id")
-        .agg(*(F.sum(name).alias(name) for name in ("cpu_percent", "rss_max_mib", "cpu_us_per_delivery")))
+        .agg(
+            *(F.sum(name).alias(name) for name in ("cpu_percent", "rss_max_mib", "cpu_us_per_delivery")),
+            F.sum("rss_kib_per_connection").alias("rss_kib_per_connection"),
+        )
     )
     return _long(
         by_run,
@@ -139,6 +143,9 @@ def _resources(resources: DataFrame) -> DataFrame:
             "resources.broker_cpu_percent": F.col("cpu_percent"),
             "resources.broker_rss_max_mib": F.col("rss_max_mib"),
             "resources.cpu_us_per_delivery": F.col("cpu_us_per_delivery"),
+            # Of an ensemble of nodes: what they deliver over what all of them are busy.
+            "resources.deliveries_per_core_s": share(F.lit(1e6), F.col("cpu_us_per_delivery")),
+            "resources.kib_per_connection": F.col("rss_kib_per_connection"),
         },
     )
 

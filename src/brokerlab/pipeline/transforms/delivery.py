@@ -34,6 +34,8 @@ def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
             "lost_back": F.col("heard") - F.col("delivered"),
             "contract": contract(),
             "failure_percent": 100 * share(F.col("lost"), F.col("expected")),
+            "drop_percent": _drop_percent(),
+            "availability_percent": 100 - _drop_percent(),
             "verdict": contract_verdict(),
         }
     ).to(DELIVERY)
@@ -88,6 +90,11 @@ def _acknowledged_lost() -> Column:
     is_told = (lost == 0) | (F.col("acknowledged_expected") == F.col("expected"))
     by_order = F.when(is_told, lost)
     return F.when(_is_by_order(), by_order).otherwise(F.col("acknowledged_expected") - F.col("acknowledged_delivered"))
+
+
+def _drop_percent() -> Column:
+    """000's D% (stats/formulas.py), with what the broker acknowledged as what it received."""
+    return 100 * share(F.col("never_acknowledged"), F.col("published"))
 
 
 def _unless_qos_0(count: Column) -> Column:

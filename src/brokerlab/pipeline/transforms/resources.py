@@ -1,13 +1,15 @@
 """What the nodes used."""
 
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import mib, share
 from brokerlab.pipeline.schemas.resources import RESOURCES
 from brokerlab.pipeline.transforms import Analysis, family
+from brokerlab.stats.formulas import BUSY_PERCENT
 
-_BUSY_PERCENT = 80  # below it a projection to the full CPU leaves what was seen (design, section 6)
+_BYTES_PER_KIB = 1024
 
 
 def make(analysis: Analysis) -> DataFrame:
@@ -24,10 +26,11 @@ def resources_table(partials: DataFrame, *, runs: DataFrame, throughput: DataFra
     The projected rate (S-11) is what the broker would deliver with all of its CPU: a single-threaded one with one
     core, so by its own use; one that scales with all of the machine, whose use includes everybody's.
     """
+    about = ("run_id", "cell", "is_scalable", "system_cpu_percent", "connections")
     deliveries = throughput.where(F.col("window") == "delivery").select("run_id", "delivered", "delivered_per_s")
     used = (
         _by_node(partials)
-        .join(runs.select("run_id", "cell", "is_scalable", "system_cpu_percent"), on="run_id", how="inner")
+        .join(runs.select(*about), on="run_id", how="inner")
         .join(deliveries, on="run_id", how="left")
         .withColumn("cpu_percent", 100 * share(F.col("cpu_s"), F.col("seconds")))
     )
@@ -39,8 +42,9 @@ def resources_table(partials: DataFrame, *, runs: DataFrame, throughput: DataFra
         {
             "cpu_us_per_delivery": F.when(is_measure, share(1e6 * F.col("cpu_s"), F.col("delivered"))),
             "deliveries_per_core_s": F.when(is_measure, share(F.col("delivered"), F.col("cpu_s"))),
+            "rss_kib_per_connection": F.when(is_measure & is_broker(), _kib_per_connection()),
             "projected_per_s": F.when(is_projected, share(100 * F.col("delivered_per_s"), limiting_percent)),
-            "projection_is_extrapolation": F.when(is_projected, limiting_percent < _BUSY_PERCENT),
+            "projection_is_extrapolation": F.when(is_projected, limiting_percent < BUSY_PERCENT),
         }
     ).to(RESOURCES)
 
@@ -57,6 +61,7 @@ def _by_node(partials: DataFrame) -> DataFrame:
         .agg(
             F.max("seconds").alias("seconds"),
             (F.sum("cpu_ns") / 1e9).alias("cpu_s"),
+            F.sum("rss_first_bytes").alias("rss_first_bytes"),
             F.sum("rss_mean_bytes").alias("rss_mean_bytes"),
             F.sum("rss_max_bytes").alias("rss_max_bytes"),
             _sum_if_all_known("read_bytes").alias("read_bytes"),
@@ -66,6 +71,13 @@ def _by_node(partials: DataFrame) -> DataFrame:
         )
         .withColumns({"rss_mean_mib": mib("rss_mean_bytes"), "rss_max_mib": mib("rss_max_bytes")})
     )
+
+
+def _kib_per_connection() -> Column:
+    """What the broker holds for each connection, over what it held as the first of them began."""
+    of_node = W.partitionBy("run_id", "node")
+    before = F.max(F.when(F.col("phase") == "connect", F.col("rss_first_bytes"))).over(of_node)
+    return share((F.col("rss_mean_bytes") - before) / _BYTES_PER_KIB, F.col("connections"))
 
 
 def _sum_if_all_known(column: str) -> Column:

@@ -1,0 +1,321 @@
+"""The pipeline beside DuckDB: latency, ledger and jitter of the same raw files, on the same two cores, in one run.
+
+The files are a study as the lab leaves it: runs of 2.5 million deliveries, three publishers to fifteen subscribers, in
+order of arrival; one in a hundred thousand is lost, one duplicated.
+Both give, per run, count, mean, standard deviation and six
+quantiles of latency; expected, lost, duplicated and reordered; and per flow mean and standard deviation of the times
+between arrivals. Counts must be equal, quantiles within a bucket. Spark's start is not in the time, the writing of
+the tables is.
+"""
+
+import argparse
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import duckdb
+import numpy as np
+import psutil
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from rich.console import Console
+from rich.table import Table
+
+from brokerlab import inventory
+from brokerlab.pipeline.manifests import RunFacts, manifests_table, read_runs
+from brokerlab.pipeline.schemas.families import PARTIALS
+from brokerlab.pipeline.schemas.manifests import MANIFESTS
+from brokerlab.pipeline.session import open_session
+from brokerlab.pipeline.sources import read_back, read_partials, write
+from brokerlab.pipeline.transforms.delivery import delivery_table
+from brokerlab.pipeline.transforms.jitter import jitter_table
+from brokerlab.pipeline.transforms.latency import latency_table
+from brokerlab.record.directory import StudyDirectory
+from brokerlab.record.manifest import Manifest
+from brokerlab.record.parts import PartWriter
+from brokerlab.record.schemas import RAW_SCHEMAS
+
+PUBLISHERS, SUBSCRIBERS = 3, 15
+PER_RUN = 2_500_000
+STEP_NS = 10_000
+S = 1_000_000_000
+ALL_THREE, LATENCY = "latency, ledger and jitter", "latency alone"
+LIMITS = {ALL_THREE: 0.6, LATENCY: 1.3}
+CORES = 2
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    what: str
+    million: float
+    ours_s: float
+    theirs_s: float
+    peak_mib: float
+
+    @property
+    def ratio(self) -> float:
+        return self.ours_s / self.theirs_s
+
+
+def write_study(path: Path, *, deliveries: int) -> StudyDirectory:
+    """Runs of PER_RUN deliveries each."""
+    (path / "runs").mkdir(parents=True)
+    study = StudyDirectory(path)
+    for number in range(max(1, round(deliveries / PER_RUN))):
+        _write_run(study, number, deliveries=min(deliveries, PER_RUN))
+    return study
+
+
+def _write_run(study: StudyDirectory, number: int, *, deliveries: int) -> None:
+    run = study.run(f"broker-x.run-{number}/1")
+    run.path.mkdir(parents=True)
+    random = np.random.default_rng(number)
+    messages = deliveries // SUBSCRIBERS // PUBLISHERS * PUBLISHERS
+    order = np.arange(messages)
+    publisher, seq, intended = order % PUBLISHERS, order // PUBLISHERS, 2 * S + order * STEP_NS
+    end_ns = int(intended[-1]) + STEP_NS
+    for own in range(PUBLISHERS):
+        mine = publisher == own
+        _write_rows(
+            run.raw("publications"),
+            f"publishers-{own}",
+            "publications",
+            publisher=publisher[mine],
+            seq=seq[mine],
+            topic=pa.array([f"t/{own}"]).take(pa.array(np.zeros(mine.sum(), np.int32))),
+            intended_ns=intended[mine],
+            sent_ns=intended[mine] + 1000,
+        )
+    subscriber, message = np.repeat(np.arange(SUBSCRIBERS), messages), np.tile(order, SUBSCRIBERS)
+    dice = random.random(message.size)
+    times = np.where(dice < 1e-5, 0, np.where(dice > 1 - 1e-5, 2, 1))
+    subscriber, message = np.repeat(subscriber, times), np.repeat(message, times)
+    received = intended[message] + random.lognormal(13.5, 0.6, message.size).astype(np.int64)
+    by_arrival = np.argsort(received, kind="stable")
+    subscriber, message, received = subscriber[by_arrival], message[by_arrival], received[by_arrival]
+    _write_rows(
+        run.raw("deliveries"),
+        "subscribers-0",
+        "deliveries",
+        subscriber=subscriber,
+        publisher=publisher[message],
+        seq=seq[message],
+        intended_ns=intended[message],
+        received_ns=received,
+        resolution_ns=np.full(message.size, 50_000),
+    )
+    _write_manifest(run.manifest_path, number, end_ns=end_ns)
+
+
+def _write_rows(folder: Path, worker: str, kind: str, **columns: object) -> None:
+    schema = RAW_SCHEMAS[kind]
+    rows = len(columns["seq"])  # type: ignore[arg-type]
+    plain = {"qos": 0, "retain": False, "dup": False, "payload_bytes": 64}
+    arrays = []
+    for field in schema:
+        if field.name in columns:
+            arrays.append(pa.array(columns[field.name]).cast(field.type))
+        elif field.name in plain:
+            arrays.append(pa.array(np.full(rows, plain[field.name])).cast(field.type))
+        else:
+            arrays.append(pa.nulls(rows, field.type))
+    writer = PartWriter(folder, worker, schema)
+    for batch in pa.table(arrays, schema=schema).to_batches(max_chunksize=100_000):
+        writer.write(batch)
+    writer.close()
+
+
+def _write_manifest(path: Path, number: int, *, end_ns: int) -> None:
+    phases = {"connect": (0, S), "warmup": (S, 2 * S), "measure": (2 * S, end_ns), "drain": (end_ns, end_ns + S)}
+    clients = {
+        "publishers": [{"publisher": each, "topic": f"t/{each}"} for each in range(PUBLISHERS)],
+        "subscribers": [{"subscriber": each, "filter": "t/#", "granted_qos": 0} for each in range(SUBSCRIBERS)],
+    }
+    manifest = Manifest(path)
+    manifest.add("run", {"cell": f"broker-x.run-{number}", "repetition": 1, "order": number, "levels": {"broker": "x"}})
+    topics = {"publish": "t/{publisher}", "subscribe": "t/#"}
+    manifest.add("workload", {"publishers": PUBLISHERS, "subscribers": SUBSCRIBERS, "qos": 0, "topics": topics})
+    manifest.add("broker", {"name": "x", "driver": "x"})
+    manifest.add("clients", clients)
+    manifest.add("phases", [{"name": name, "start_ns": a, "end_ns": b} for name, (a, b) in phases.items()])
+    manifest.add("verdict", {"value": "valid", "reasons": []})
+
+
+class Theirs:
+    """The same in SQL, as DuckDB would have it."""
+
+    def __init__(self, study: StudyDirectory) -> None:
+        self._connection = duckdb.connect()
+        self._connection.execute(f"set threads={CORES}")
+        runs = study.path / "runs"
+        self._deliveries = f"read_parquet('{runs}/*/1/deliveries/*.parquet', filename=true)"
+        self._publications = f"read_parquet('{runs}/*/1/publications/*.parquet', filename=true)"
+
+    def latency(self) -> list[tuple[object, ...]]:
+        ms = "(received_ns - intended_ns) / 1e6"
+        quantiles = f"approx_quantile({ms}, [.5, .9, .95, .99, .999, .9999])"
+        return self._rows(
+            f"select filename, count(*), avg({ms}), stddev({ms}), min({ms}), max({ms}), {quantiles} "
+            f"from {self._deliveries} group by filename order by filename"
+        )
+
+    def ledger(self) -> list[tuple[object, ...]]:
+        expected = (
+            f"select split_part(filename, '/publications/', 1) run, count(*) * {SUBSCRIBERS} expected "
+            f"from {self._publications} where sent_ns is not null group by run"
+        )
+        before = (
+            "max(seq) over (partition by filename, subscriber, publisher order by received_ns "
+            "rows between unbounded preceding and 1 preceding)"
+        )
+        seen = (
+            "select split_part(filename, '/deliveries/', 1) run, sum(n) n, sum(u) u, sum(r) reordered from ("
+            "select filename, subscriber, publisher, count(*) n, count(distinct seq) u, count_if(seq < before) r "
+            f"from (select filename, subscriber, publisher, seq, {before} before from {self._deliveries}) "
+            "group by all) group by run"
+        )
+        return self._rows(
+            f"select run, expected, expected - u lost, n - u duplicated, reordered from ({expected}) "
+            f"join ({seen}) using (run) order by run"
+        )
+
+    def jitter(self) -> list[tuple[object, ...]]:
+        gap = "received_ns - lag(received_ns) over (partition by filename, subscriber, publisher order by received_ns)"
+        return self._rows(
+            "select filename, subscriber, publisher, count(*), avg(gap) / 1e6, stddev(gap) / 1e6 from "
+            f"(select filename, subscriber, publisher, {gap} gap from {self._deliveries}) group by all"
+        )
+
+    def _rows(self, query: str) -> list[tuple[object, ...]]:
+        found: list[tuple[object, ...]] = self._connection.execute(query).fetchall()
+        return found
+
+
+class Ours:
+    """The pipeline as `brokerlab analyze` runs it, with three of its tables."""
+
+    def __init__(self, spark: SparkSession, study: StudyDirectory, folder: Path) -> None:
+        self._spark, self._folder = spark, folder
+        facts, problems = read_runs(study)
+        assert not problems, problems
+        self._facts: list[RunFacts] = facts
+        self._round = 0
+
+    def tables(self, names: tuple[str, ...]) -> dict[str, list[dict[str, object]]]:
+        self._round += 1
+        folder = self._folder / f"round-{self._round}"
+        folder.mkdir()
+        write(read_partials(self._spark, self._facts), folder / "partials")
+        partials = read_back(self._spark, folder / "partials", PARTIALS)
+        runs = self._spark.createDataFrame(manifests_table(self._facts), schema=MANIFESTS)
+        make: dict[str, Callable[..., DataFrame]] = {
+            "latency": latency_table,
+            "delivery": delivery_table,
+            "jitter": jitter_table,
+        }
+        for name in names:
+            write(make[name](partials, runs=runs).coalesce(1), folder / name)
+        return {name: duckdb.read_parquet(f"{folder / name}/*.parquet").to_arrow_table().to_pylist() for name in names}
+
+
+def compare(spark: SparkSession, *, deliveries: int) -> list[Timing]:
+    with inventory.temporary_folder("brokerlab-bench-") as folder:
+        started = time.perf_counter()
+        study = write_study(folder / "study", deliveries=deliveries)
+        print(f"{deliveries:,} deliveries written after {time.perf_counter() - started:.0f} s", flush=True)
+        ours, theirs = Ours(spark, study, folder), Theirs(study)
+        ours_s, made, peak = _timed(lambda: ours.tables(("latency", "delivery", "jitter")))
+        latency_s, latency, _ = _timed(theirs.latency)
+        ledger_s, ledger, _ = _timed(theirs.ledger)
+        jitter_s, jitter, _ = _timed(theirs.jitter)
+        _check(made, latency, ledger, jitter)
+        alone_s, _, alone_peak = _timed(lambda: ours.tables(("latency",)))
+        million = deliveries / 1e6
+        return [
+            Timing(ALL_THREE, million, ours_s, latency_s + ledger_s + jitter_s, peak),
+            Timing(LATENCY, million, alone_s, latency_s, alone_peak),
+        ]
+
+
+def _check(made: dict, latency: list, ledger: list, jitter: list) -> None:  # type: ignore[type-arg]
+    """Both did the same work: counts to the last message, quantiles within a bucket."""
+    ours = sorted((row for row in made["latency"] if row["kind"] == "intended"), key=lambda row: row["run_id"])
+    theirs = sorted(latency)
+    assert [row["max_ms"] for row in ours] == [row[5] for row in theirs]
+    apart = [abs(row["p50_ms"] / other[6][0] - 1) for row, other in zip(ours, theirs, strict=True)]
+    assert max(apart) < 0.03, f"medians differ by {max(apart):.1%}"  # a bucket, and their own approximation
+    counts = sorted((row["run_id"], row["expected"], row["lost"], row["duplicated"]) for row in made["delivery"])
+    assert [row[1:] for row in counts] == [row[1:4] for row in sorted(ledger)], (counts, ledger)
+    assert len(made["jitter"]) == len(jitter)
+
+
+def _timed(work: Callable[[], T]) -> tuple[float, T, float]:
+    """Seconds, the result, and the largest memory of this process's children meanwhile."""
+    with _memory() as peaks:
+        started = time.perf_counter()
+        found = work()
+        seconds = time.perf_counter() - started
+    return seconds, found, max(peaks, default=0.0)
+
+
+@contextmanager
+def _memory() -> Iterator[list[float]]:
+    """The memory of Java and of the Python workers, each at its largest."""
+    done, peaks = threading.Event(), [0.0]
+
+    def watch() -> None:
+        me = psutil.Process()
+        while not done.wait(0.25):
+            alive = [child for child in me.children(recursive=True) if child.is_running()]
+            try:
+                peaks.append(sum(child.memory_info().rss for child in alive) / 2**20)
+            except psutil.NoSuchProcess:
+                continue
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield peaks
+    finally:
+        done.set()
+        watcher.join()
+
+
+def run(million: float, *, growth: bool = True) -> None:
+    """The comparison at half and at full size: also says whether time grows with the data."""
+    sizes = [million / 2, million] if growth else [million]
+    timings: list[Timing] = []
+    with open_session(app="brokerlab-bench", master=f"local[{CORES}]") as spark:
+        spark.range(1000).selectExpr("sum(id)").collect()  # Java is warm, as DuckDB is
+        for size in sizes:
+            timings += compare(spark, deliveries=round(size * 1e6))
+            show(timings)
+
+
+def show(timings: list[Timing]) -> None:
+    table = Table(title=f"Raw files to tables on {CORES} cores, seconds, beside DuckDB {duckdb.__version__}")
+    for heading in ("deliveries", "tables", "ours", "DuckDB", "ratio", "limit", "per doubling", "peak memory MiB"):
+        table.add_column(heading, justify="left" if heading == "tables" else "right")
+    for each in timings:
+        half = [other.ours_s for other in timings if other.what == each.what and other.million == each.million / 2]
+        growth = f"{each.ours_s / statistics.fmean(half):.2f}" if half else "-"
+        table.add_row(
+            f"{each.million:g} M", each.what, f"{each.ours_s:.1f}", f"{each.theirs_s:.1f}", f"{each.ratio:.2f}",
+            f"{LIMITS[each.what]}", growth, f"{each.peak_mib:,.0f}",
+        )  # fmt: skip
+    Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--million", type=float, default=50)
+    parser.add_argument("--no-growth", action="store_true", help="only the full size")
+    chosen = parser.parse_args()
+    run(chosen.million, growth=not chosen.no_growth)
