@@ -65,8 +65,8 @@ def private(folder):
 def started(group: Group, sites, folder):
     """Each node in its own namespace, ready and joined."""
     with contextlib.ExitStack() as stack:
-        for number, node in enumerate(group.servers):
-            server = BrokerProcess(node, folder=folder / f"server-{number}", namespace=sites[0].namespace)
+        for node in group.servers:
+            server = BrokerProcess(node, folder=folder / "0", namespace=sites[0].namespace)
             stack.enter_context(server)
             wait_until(lambda node=node, server=server: owns_listener(server, node.host, node.port), "it listens")
         processes = []

@@ -18,7 +18,7 @@ const BAD_PASSWORD = 4 // the return code of CONNACK
 const settings = JSON.parse(readFileSync(process.argv[2], 'utf8'))
 const { Aedes } = await import(pathToFileURL(path.join(settings.modules, 'aedes', 'aedes.js')))
 
-const broker = await Aedes.createBroker({ ...settings.options, ...hooks() })
+const broker = await Aedes.createBroker({ ...settings.options, ...hooks(), ...await shared() })
 for (const event of ['clientError', 'connectionError']) {
   broker.on(event, (client, problem) => console.error(`${event} ${client.id ?? ''}: ${problem.message}`))
 }
@@ -54,6 +54,13 @@ function listener () {
     broker.handle(createWebSocketStream(socket), request)
   })
   return carrier
+}
+
+async function shared () {
+  if (!settings.redis) return {}
+  const passing = createRequire(path.join(settings.modules, 'here'))('mqemitter-redis')
+  const store = createRequire(path.join(settings.modules, 'here'))('aedes-persistence-redis')
+  return { mq: passing(settings.redis), persistence: store(settings.redis) }
 }
 
 function hooks () {

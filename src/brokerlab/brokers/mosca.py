@@ -14,10 +14,9 @@ Mosca has no QoS 2: it grants 1, and a publication at QoS 2 is delivered but nev
 from pathlib import Path
 
 from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Departure, Found, Missing, Node, Security
-from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.node_packages import find_package, server_node
+from brokerlab.brokers.seats import alone
 from brokerlab.brokers.source import Npm
-from brokerlab.errors import UserError
 from brokerlab.study.values import BrokerChoice, Qos, Transport
 
 _VERSION = "2.8.3"
@@ -49,12 +48,9 @@ class Mosca:
         return find_package(self.name, "mosca", _VERSION)
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
-        check_choice(choice, self.abilities, security)
-        found = self.find()
-        if isinstance(found, Missing):
-            raise UserError(f"broker {choice.name}: {found.reason}", hint=found.hint)
-        more = {"options": _OPTIONS[choice.preset] | {"id": _ID, "stats": True}, "statsMs": int(_LATE_S * 1e3)}
-        return server_node(found, "mosca_server.cjs", host=host, port=port, security=security, folder=folder, more=more)
+        options = _OPTIONS.get(choice.preset, {}) | {"id": _ID, "stats": True}
+        more = {"options": options, "statsMs": int(_LATE_S * 1e3)}
+        return server_node(self, choice, "mosca_server.cjs", alone(folder, host, port, spare=0), security, more)
 
     def counters(self) -> tuple[Counter, ...]:
         return (

@@ -10,9 +10,12 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from brokerlab.brokers.base import Found, Missing, Node, Security
+from brokerlab.brokers.base import Broker, Found, Missing, Node, Seat, Security
 from brokerlab.brokers.cache import how_to_install, installed
+from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.program import find_program
+from brokerlab.errors import UserError
+from brokerlab.study.values import BrokerChoice
 
 SETTINGS = "settings.json"
 _SALT_BYTES = 16
@@ -29,21 +32,18 @@ def find_package(driver: str, package: str, version: str) -> Found | Missing:
 
 
 def server_node(
-    found: Found,
-    server: str,
-    *,
-    host: str,
-    port: int,
-    security: Security,
-    folder: Path,
-    more: Mapping[str, object],
+    broker: Broker, choice: BrokerChoice, server: str, seat: Seat, security: Security, more: Mapping[str, object]
 ) -> Node:
     """The program `server` (beside this file) with the settings for this listener and `more`."""
+    check_choice(choice, broker.abilities, security)
+    found = broker.find()
+    if isinstance(found, Missing):
+        raise UserError(f"broker {choice.name}: {found.reason}", hint=found.hint)
     passwords = security.folder / "users.json" if security.users and security.folder else None
     settings: dict[str, object] = {
         "modules": str(Path(found.program).parent),
-        "host": host,
-        "port": port,
+        "host": seat.host,
+        "port": seat.port,
         "isFramed": security.transport.is_framed,
         "readable": security.readable,
         "writable": security.writable,
@@ -54,9 +54,9 @@ def server_node(
         if security.authority:
             settings["authority"] = str(security.authority)
     return Node(
-        argv=(find_program("node") or "node", str(Path(__file__).with_name(server)), str(folder.absolute() / SETTINGS)),
-        host=host,
-        port=port,
+        argv=(find_program("node") or "node", str(Path(__file__).with_name(server)), str(seat.folder / SETTINGS)),
+        host=seat.host,
+        port=seat.port,
         files={SETTINGS: json.dumps(settings | dict(more), indent=2) + "\n"},
         secrets={passwords: _password_file(security.users)} if passwords else {},
     )
