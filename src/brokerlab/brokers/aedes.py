@@ -112,7 +112,7 @@ def _redis(choice: BrokerChoice, seat: Seat) -> Node:
     port = seat.spare[0]
     lines = (f"bind {seat.host}", f"port {port}", "protected-mode no", 'save ""', "appendonly no")
     return Node(
-        argv=(program, str(seat.folder / _REDIS)),
+        argv=(program, _REDIS),  # in the folder that it is started in
         host=seat.host,
         port=port,
         files={_REDIS: "\n".join(lines) + "\n"},

@@ -164,7 +164,6 @@ class Peer:
     port: int
     user: str | None = None
     password: str | None = field(default=None, repr=False)
-    has_no_local: bool = True  # sends a client none of its own messages back, if asked (MQTT 5.0 section 3.8.3.1)
 
 
 class Broker(Protocol):

@@ -13,8 +13,8 @@ durable   lossless, with the database on the disk: written whole, and synced, af
           anything was stored. What that turn acknowledged was acknowledged before, so a crash can still cost it.
 tuned     lossless, without Nagle's delay, and with up to 1,000 messages in flight to each client.
 
-A bridge speaks MQTT 5.0 with the far broker, which sends nothing back where it came from (No Local); both ends keep at
-QoS 1 and 2 what the other has not got yet.
+A bridge speaks MQTT 5.0 with the far broker, which sends nothing back where it came from if it knows No Local, as every
+Mosquitto does; both ends keep at QoS 1 and 2 what the other has not got yet.
 
 Over WebSocket Mosquitto 2.0.11 hands a packet above 4 KiB on in pieces of 4 KiB, one every 0.1 s (its subscribers
 get 50 kB after 1.2 s): that is its own doing and stands in the results.
@@ -102,12 +102,6 @@ class Mosquitto:
     ) -> Node:  # fmt: skip
         if security.transport is not Transport.TCP:
             raise UserError(f"broker {choice.name}: bridges of {self.name} go over bare TCP here", hint="use tcp")
-        for peer in peers:
-            if not peer.has_no_local:
-                raise UserError(
-                    f"broker {choice.name}: {peer.name} would send back what {self.name} brings it",
-                    hint="it has no MQTT 5.0 with No Local; let the bridge be brokerlab's own",
-                )
         security = of_seat(security, seat)
         return self._node(choice, seat, security, {f"{peer.name}.conf": _bridge(seat, peer) for peer in peers})
 
