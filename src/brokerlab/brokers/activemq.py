@@ -221,18 +221,15 @@ def _node(choice: BrokerChoice, seat: Seat, security: Security, network: _Networ
             secrets[private / _NETWORK] = java.properties({"password": network.password})
         secrets[private / _USERS] = java.properties(passwords)
         secrets[private / _GROUPS] = java.properties(groups)
-    return Node(
-        argv=(
+    return java.node(
+        (
             *java.options(choice, folder=here, first_mib=64, most_mib=_HEAP_MIB.get(choice.preset, _STOCK_HEAP_MIB)),
             f"-Djava.security.auth.login.config={here}/login.config",
         ),
-        host=seat.host,
-        port=seat.port,
+        seat,
         files=files,
         secrets=secrets,
         scratch=(_DATA,),
-        ready_s=java.READY_S,
-        stop_s=java.STOP_S,
     )
 
 

@@ -29,6 +29,7 @@ from xml.sax.saxutils import quoteattr
 from brokerlab.brokers import java
 from brokerlab.brokers.base import OPEN, Abilities, Departure, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
+from brokerlab.brokers.seats import alone
 from brokerlab.brokers.source import Maven
 from brokerlab.study.values import BrokerChoice, Transport
 
@@ -81,7 +82,8 @@ class Apollo:
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
         check_choice(choice, self.abilities, security)
         program, place = java.require(choice, self.find())
-        here = folder.absolute()
+        seat = alone(folder, host, port, spare=0)
+        here = seat.folder
         files = {
             "etc/apollo.xml": "\n".join(_config(choice.preset, here, host, port, security)) + "\n",
             "etc/log4j.properties": _LOGGING,
@@ -93,8 +95,8 @@ class Apollo:
             files["etc/login.config"] = _LOGIN.format(users=os.path.relpath(users, here / "etc"))
             secrets[users] = java.properties(security.users)
         most_mib = _HEAP_MIB.get(choice.preset, _STOCK_HEAP_MIB)
-        return Node(
-            argv=(
+        return java.node(
+            (
                 str(program),
                 *java.options(choice, folder=here, first_mib=64, most_mib=most_mib),
                 f"-Dapollo.base={here}",
@@ -102,13 +104,10 @@ class Apollo:
                 f"-Dlog4j.configuration=file:{here}/etc/log4j.properties",
                 *("-cp", f"{place / 'lib'}/*", "org.apache.activemq.apollo.cli.Apollo", "run"),
             ),
-            host=host,
-            port=port,
+            seat,
             files=files,
             secrets=secrets,
             scratch=(_DATA, "log", "tmp"),
-            ready_s=java.READY_S,
-            stop_s=java.STOP_S,
         )
 
 

@@ -160,8 +160,8 @@ class Artemis:
                 more = ("--properties", str(private / _NODES))
         page = f"{seat.host}:{seat.spare[0]}"
         most_mib = _HEAP_MIB.get(choice.preset, _STOCK_HEAP_MIB)
-        return Node(
-            argv=(
+        return java.node(
+            (
                 str(program),
                 *java.options(choice, folder=here, first_mib=512, most_mib=most_mib),
                 *("--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED"),
@@ -175,14 +175,11 @@ class Artemis:
                 f"-Dbrokerlab.page={page}",
                 *("-cp", f"{place / 'classes'}:{place / _BOOT}", "Artemis", "run", *more),
             ),
-            host=seat.host,
-            port=seat.port,
+            seat,
             files=files,
             secrets=secrets,
             scratch=(_INSTANCE,),
-            page=f"http://{page}/metrics",
-            ready_s=java.READY_S,
-            stop_s=java.STOP_S,
+            page=page,
         )
 
     def counters(self) -> tuple[Counter, ...]:

@@ -3,11 +3,16 @@
 import json
 from pathlib import Path
 
-from brokerlab.brokers.base import Found, Missing, Security
+from brokerlab.brokers.base import Abilities, Found, Missing, Security
 from brokerlab.brokers.cache import how_to_install, installed
 from brokerlab.brokers.source import Crate, GoModule
 from brokerlab.errors import UserError
-from brokerlab.study.values import BrokerChoice
+from brokerlab.study.values import BrokerChoice, Transport
+
+# What most of them have.
+MOSTLY = Abilities(
+    protocols=("3.1", "3.1.1", "5.0"), transports=tuple(Transport), has_shared_subscriptions=True, is_scalable=True
+)
 
 
 def find_built(name: str, source: GoModule | Crate) -> Found | Missing:

@@ -20,15 +20,16 @@ whose packet identifier is that of a delivery in flight, with 0x91 also at 3.1.1
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Found, Missing, Node, Security
-from brokerlab.brokers.built import find_built, program_of
+from brokerlab.brokers.base import OPEN, Count, Counter, Found, Missing, Node, Security
+from brokerlab.brokers.built import MOSTLY, find_built, program_of
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.source import GoModule
 from brokerlab.brokers.telling import json_numbers
-from brokerlab.study.values import BrokerChoice, Transport
+from brokerlab.study.values import BrokerChoice
 
 _MODULE = "github.com/wind-c/comqtt/v2"
 _CONFIG = "comqtt.yml"
@@ -62,13 +63,10 @@ _OPTIONS: Mapping[str, object] = {
 class Comqtt:
     name = "comqtt"
     source = GoModule(_MODULE, "v2.6.0", f"{_MODULE}/cmd/single", "comqtt")
-    abilities = Abilities(
-        protocols=("3.1", "3.1.1", "5.0"),
+    abilities = replace(
+        MOSTLY,
         presets=("stock", "tuned"),
-        transports=tuple(Transport),
         has_client_certificates=True,
-        has_shared_subscriptions=True,
-        is_scalable=True,
         licence="MIT",
     )
 

@@ -20,15 +20,16 @@ A delivery that was not acknowledged it does not send again when the client come
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Abilities, Found, Group, Missing, Node, Seat, Security
-from brokerlab.brokers.built import find_built, program_of
+from brokerlab.brokers.base import OPEN, Found, Group, Missing, Node, Seat, Security
+from brokerlab.brokers.built import MOSTLY, find_built, program_of
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.seats import alone
 from brokerlab.brokers.source import GoModule
 from brokerlab.brokers.telling import answer
-from brokerlab.study.values import BrokerChoice, Transport
+from brokerlab.study.values import BrokerChoice
 
 _MODULE = "github.com/absmach/fluxmq"
 _CONFIG = "fluxmq.yml"
@@ -46,14 +47,11 @@ _PRESETS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
 class FluxMQ:
     name = "fluxmq"
     source = GoModule(_MODULE, "v1.0.0", f"{_MODULE}/cmd", "fluxmq")
-    abilities = Abilities(
-        protocols=("3.1", "3.1.1", "5.0"),
+    abilities = replace(
+        MOSTLY,
         presets=("stock", "lossless", "durable", "tuned"),
-        transports=tuple(Transport),
         has_client_certificates=True,
-        has_shared_subscriptions=True,
         has_clusters=True,
-        is_scalable=True,
         has_port_per_protocol=True,
         licence="Apache-2.0",
     )

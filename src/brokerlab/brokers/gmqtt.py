@@ -22,12 +22,12 @@ time, which with small messages is never the case.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from brokerlab.brokers.base import (
     OPEN,
-    Abilities,
     Count,
     Counter,
     Departure,
@@ -38,12 +38,12 @@ from brokerlab.brokers.base import (
     Seat,
     Security,
 )
-from brokerlab.brokers.built import find_built, program_of, secret
+from brokerlab.brokers.built import MOSTLY, find_built, program_of, secret
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.seats import alone, of_seat
 from brokerlab.brokers.source import GoModule
 from brokerlab.brokers.telling import answer, prometheus
-from brokerlab.study.values import BrokerChoice, Transport
+from brokerlab.study.values import BrokerChoice
 
 _MODULE = "github.com/DrmagicE/gmqtt"
 _CONFIG = "gmqtt.yml"
@@ -54,14 +54,11 @@ _LOSSLESS_QUEUE = 1_000_000
 class Gmqtt:
     name = "gmqtt"
     source = GoModule(_MODULE, "v0.5.0", f"{_MODULE}/cmd/gmqttd", "gmqttd")
-    abilities = Abilities(
-        protocols=("3.1", "3.1.1", "5.0"),
+    abilities = replace(
+        MOSTLY,
         presets=("stock", "lossless"),
-        transports=tuple(Transport),
         has_credentials=True,
-        has_shared_subscriptions=True,
         has_clusters=True,
-        is_scalable=True,
         departs=(Departure.NO_RETAIN_FLAG,),
         licence="MIT",
     )

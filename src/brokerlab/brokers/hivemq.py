@@ -23,7 +23,7 @@ from xml.sax.saxutils import escape
 from brokerlab.brokers import java
 from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
-from brokerlab.brokers.port import free_port
+from brokerlab.brokers.seats import alone
 from brokerlab.brokers.source import Maven
 from brokerlab.brokers.telling import prometheus
 from brokerlab.study.values import BrokerChoice, Transport
@@ -66,10 +66,10 @@ class HiveMq:
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
         check_choice(choice, self.abilities, security)
         program, place = java.require(choice, self.find())
-        here = folder.absolute()
+        seat = alone(folder, host, port)
+        here, page = seat.folder, f"{host}:{seat.spare[0]}"
         files = {"config.xml": "\n".join(_config(choice.preset, host, port, security)) + "\n"}
         secrets = java.stores(security)
-        page = f"{host}:{free_port(host)}"
         properties = {"page": page}
         if security.users:
             passwords = java.private(security) / "hivemq.users"
@@ -81,8 +81,8 @@ class HiveMq:
         if most := _MOST_QOS_0_BYTES.get(choice.preset):
             properties["qos0Bytes"] = str(most)
         most_mib = _HEAP_MIB.get(choice.preset, _STOCK_HEAP_MIB)
-        return Node(
-            argv=(
+        return java.node(
+            (
                 str(program),
                 *java.options(choice, folder=here, first_mib=min(most_mib, 256), most_mib=most_mib),
                 *(f"-Dbrokerlab.{name}={value}" for name, value in properties.items()),
@@ -92,14 +92,11 @@ class HiveMq:
                 str(here),
                 str(here / _DATA),
             ),
-            host=host,
-            port=port,
+            seat,
             files=files,
             secrets=secrets,
             scratch=(_DATA,),
-            page=f"http://{page}/metrics",
-            ready_s=java.READY_S,
-            stop_s=java.STOP_S,
+            page=page,
         )
 
     def counters(self) -> tuple[Counter, ...]:

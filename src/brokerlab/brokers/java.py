@@ -11,7 +11,7 @@ import string
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from brokerlab.brokers.base import Found, Missing, Security
+from brokerlab.brokers.base import Found, Missing, Node, Seat, Security
 from brokerlab.brokers.cache import how_to_install, installed
 from brokerlab.brokers.telling import page_text, prometheus
 from brokerlab.errors import UserError
@@ -82,6 +82,29 @@ def options(choice: BrokerChoice, *, folder: Path, first_mib: int, most_mib: int
         "-XX:-UsePerfData",
         f"-Djava.io.tmpdir={folder}",
         "-Djava.net.preferIPv4Stack=true",
+    )
+
+
+def node(
+    argv: tuple[str, ...],
+    seat: Seat,
+    *,
+    files: Mapping[str, str],
+    secrets: Mapping[Path, str | bytes],
+    scratch: tuple[str, ...] = (),
+    page: str | None = None,
+) -> Node:
+    """A node that takes as long as Java does; its launcher tells counters at `page`, host:port."""
+    return Node(
+        argv=argv,
+        host=seat.host,
+        port=seat.port,
+        files=files,
+        secrets=secrets,
+        scratch=scratch,
+        ready_s=READY_S,
+        stop_s=STOP_S,
+        page=f"http://{page}/metrics" if page else None,
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from brokerlab.brokers import java
 from brokerlab.brokers.base import OPEN, Abilities, Departure, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
+from brokerlab.brokers.seats import alone
 from brokerlab.brokers.source import Maven
 from brokerlab.study.values import BrokerChoice, Transport
 
@@ -51,7 +52,8 @@ class Mica:
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
         check_choice(choice, self.abilities, security)
         program, place = java.require(choice, self.find())
-        here = folder.absolute()
+        seat = alone(folder, host, port, spare=0)
+        here = seat.folder
         settings = {"host": host, "port": str(port), "transport": str(security.transport)}
         secrets: dict[Path, str | bytes] = {}
         if security.users:
@@ -59,16 +61,13 @@ class Mica:
             secrets[users] = java.words(*security.users.items())
             settings["users"] = str(users)
         most_mib = _HEAP_MIB.get(choice.preset, _STOCK_HEAP_MIB)
-        return Node(
-            argv=(
+        return java.node(
+            (
                 str(program),
                 *java.options(choice, folder=here, first_mib=64, most_mib=most_mib),
                 *("-cp", f"{place / 'classes'}:{place / 'lib'}/*", "Mica", str(here / _CONFIG)),
             ),
-            host=host,
-            port=port,
+            seat,
             files={_CONFIG: java.properties(settings)},
             secrets=secrets,
-            ready_s=java.READY_S,
-            stop_s=java.STOP_S,
         )

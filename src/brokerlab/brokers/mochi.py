@@ -21,15 +21,16 @@ for a/b/c. It refuses a subscription whose packet identifier is that of a delive
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Found, Missing, Node, Security
-from brokerlab.brokers.built import find_built, program_of, secret
+from brokerlab.brokers.base import OPEN, Count, Counter, Found, Missing, Node, Security
+from brokerlab.brokers.built import MOSTLY, find_built, program_of, secret
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.source import GoModule
 from brokerlab.brokers.telling import json_numbers
-from brokerlab.study.values import BrokerChoice, Transport
+from brokerlab.study.values import BrokerChoice
 
 _MODULE = "github.com/mochi-mqtt/server/v2"
 _CONFIG = "mochi.json"
@@ -63,15 +64,12 @@ _LOSSLESS: Mapping[str, int] = {
 class Mochi:
     name = "mochi"
     source = GoModule(_MODULE, "v2.7.9", "", "mochi", launcher=Path(__file__).with_name("mochi_server.go"))
-    abilities = Abilities(
-        protocols=("3.1", "3.1.1", "5.0"),
+    abilities = replace(
+        MOSTLY,
         presets=("stock", "lossless", "durable"),
-        transports=tuple(Transport),
         has_credentials=True,
         has_client_certificates=True,
         has_permissions=True,
-        has_shared_subscriptions=True,
-        is_scalable=True,
         licence="MIT",
     )
 

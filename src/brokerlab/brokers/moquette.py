@@ -30,6 +30,7 @@ from pathlib import Path
 from brokerlab.brokers import java
 from brokerlab.brokers.base import OPEN, Abilities, Departure, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
+from brokerlab.brokers.seats import alone
 from brokerlab.brokers.source import Maven
 from brokerlab.study.values import BrokerChoice, Transport
 
@@ -85,7 +86,8 @@ class Moquette:
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
         check_choice(choice, self.abilities, security)
         program, place = java.require(choice, self.find())
-        here = folder.absolute()
+        seat = alone(folder, host, port, spare=0)
+        here = seat.folder
         files = {_CONFIG: "\n".join(_config(choice.preset, here, host, port, security)) + "\n", _LOG: _LOGGING}
         if security.readable or security.writable:
             files[_RULES] = _rules(security)
@@ -95,21 +97,18 @@ class Moquette:
                 f"{name}:{hashlib.sha256(password.encode()).hexdigest()}\n" for name, password in security.users.items()
             )
         most_mib = _HEAP_MIB.get(choice.preset, _STOCK_HEAP_MIB)
-        return Node(
-            argv=(
+        return java.node(
+            (
                 str(program),
                 *java.options(choice, folder=here, first_mib=64, most_mib=most_mib),
                 f"-Dmoquette.path={here}",
                 f"-Dlog4j.configuration=file:{here / _LOG}",
                 *("-cp", f"{place / 'lib'}/*", "io.moquette.broker.Server"),
             ),
-            host=host,
-            port=port,
+            seat,
             files=files,
             secrets=secrets,
             scratch=(_DATA,),
-            ready_s=java.READY_S,
-            stop_s=java.STOP_S,
         )
 
 

@@ -30,6 +30,7 @@ from brokerlab.brokers.remote import Remote
 from brokerlab.brokers.rmqtt import Rmqtt
 from brokerlab.brokers.rumqttd import Rumqttd
 from brokerlab.brokers.scripted import Scripted
+from brokerlab.brokers.source import version_in
 from brokerlab.errors import UserError
 
 _ALL: tuple[Broker, ...] = (
@@ -70,8 +71,19 @@ _ALL: tuple[Broker, ...] = (
 DRIVERS: Mapping[str, Broker] = MappingProxyType({broker.name: broker for broker in _ALL})
 
 
+# The first of several versions by its whole name too, where its source pins it: mochi is also mochi@2.7.9.
+PINNED: Mapping[str, Broker] = MappingProxyType(
+    {
+        name: broker
+        for broker in _ALL
+        if (version := version_in(broker.source)) and (name := f"{broker.name}@{version}") and "@" not in broker.name
+    }
+)
+
+
 def driver(name: str) -> Broker:
     """The driver of that name."""
-    if name not in DRIVERS:
+    found = DRIVERS.get(name) or PINNED.get(name)
+    if found is None:
         raise UserError(f"there is no driver {name!r}", hint=proposal(name, DRIVERS))
-    return DRIVERS[name]
+    return found

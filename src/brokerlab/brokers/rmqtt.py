@@ -16,15 +16,16 @@ There is no durable: its stores write behind, and messages for absent clients su
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Found, Missing, Node, Security
-from brokerlab.brokers.built import find_built, program_of, secret, toml_string
+from brokerlab.brokers.base import OPEN, Count, Counter, Found, Missing, Node, Security
+from brokerlab.brokers.built import MOSTLY, find_built, program_of, secret, toml_string
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.source import Crate
 from brokerlab.brokers.telling import json_numbers
-from brokerlab.study.values import BrokerChoice, Transport
+from brokerlab.study.values import BrokerChoice
 
 _CONFIG = "rmqtt.toml"
 _PLUGINS = "plugins"
@@ -57,15 +58,12 @@ allow_anonymous = {is_open}
 class Rmqtt:
     name = "rmqtt"
     source = Crate("rmqttd", "0.24.0", "rmqttd", is_slow=True, tools=("cmake", "protoc"))
-    abilities = Abilities(
-        protocols=("3.1", "3.1.1", "5.0"),
+    abilities = replace(
+        MOSTLY,
         presets=("stock", "lossless", "tuned"),
-        transports=tuple(Transport),
         has_credentials=True,
         has_client_certificates=True,
         has_permissions=True,
-        has_shared_subscriptions=True,
-        is_scalable=True,
         licence="MIT or Apache-2.0",
     )
 

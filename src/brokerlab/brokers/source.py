@@ -113,3 +113,19 @@ class Crate:
 
 
 Source = Shipped | Elsewhere | Debian | DebianSuite | PyPI | Npm | Maven | Archive | GoModule | Crate
+
+
+def version_in(source: Source) -> str | None:
+    """The version of the broker that a source pins; None where it is what the machine has."""
+    match source:
+        case GoModule() | Crate():
+            return source.version.removeprefix("v")
+        case Npm():
+            return next(iter(source.packages.values()))
+        case Maven():
+            return source.artifacts[0].rpartition(":")[2]
+        case Archive():
+            return source.artifact.split(":")[2]
+        case PyPI():
+            return source.requirements[0].partition("==")[2]
+    return None

@@ -9,7 +9,7 @@ import typer
 
 from brokerlab.brokers.base import Broker, Clusters, Found, Missing, RunsElsewhere
 from brokerlab.brokers.limits import require_possible
-from brokerlab.brokers.registry import DRIVERS
+from brokerlab.brokers.registry import DRIVERS, PINNED
 from brokerlab.errors import UserError
 from brokerlab.lab.reach import connections_of, read_reach, shortfalls
 from brokerlab.lab.remote import check_reachable
@@ -44,7 +44,7 @@ class Prepared:
 
 def prepare(argument: str, *, settings: Sequence[str], levels: Sequence[str]) -> Prepared:
     """The study and its plan; every problem of the study is raised at once, and so is every missing broker."""
-    facts = {name: _facts(driver, driver.find()) for name, driver in DRIVERS.items()}
+    facts = _by_whole_names({name: _facts(driver, driver.find()) for name, driver in DRIVERS.items()})
     study = read_study(study_path(argument), settings=settings, drivers=facts)
     _require_secrets(study)
     qos = {broker.name: facts[broker.driver].qos for broker in study.system.brokers}
@@ -56,6 +56,11 @@ def prepare(argument: str, *, settings: Sequence[str], levels: Sequence[str]) ->
         check_reachable(cell)
     _require_networks(study)
     return Prepared(study, plan)
+
+
+def _by_whole_names(facts: dict[str, DriverFacts]) -> dict[str, DriverFacts]:
+    """With the names that say the version as well."""
+    return facts | {name: facts[broker.name] for name, broker in PINNED.items()}
 
 
 def _refuse_too_many_connections(plan: Plan) -> None:
@@ -128,6 +133,6 @@ def known_preset(name: str) -> Path:
 
 def needed_drivers(preset: str) -> list[str]:
     """The drivers that a preset cannot do without."""
-    facts = {name: _facts(driver, Found("", "")) for name, driver in DRIVERS.items()}
+    facts = _by_whole_names({name: _facts(driver, Found("", "")) for name, driver in DRIVERS.items()})
     study = read_study(preset_path(preset), settings=(), drivers=facts)
     return [choice.driver for choice in study.system.brokers if not choice.optional]
