@@ -12,28 +12,33 @@ Stock is its defaults, but for what a run needs:
     lossless    a queue of 1,000,000 messages for each client instead of 1,000; above it drops, and counts that
     tuned       small packets are sent at once (TCP_NODELAY)
 
+A cluster is the one by Raft (rmqtt-cluster-raft). Its bridges go one way each, and two of them would send each message
+back where it came from; so bridges between RMQTT and others are brokerlab's own.
+
 There is no durable: its stores write behind, and messages for absent clients survive only in a Redis beside it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from brokerlab.brokers.base import OPEN, Count, Counter, Found, Missing, Node, Security
+from brokerlab.brokers.base import OPEN, Count, Counter, Found, Group, Missing, Node, Seat, Security
 from brokerlab.brokers.built import MOSTLY, find_built, program_of, secret, toml_string
 from brokerlab.brokers.choice import check_choice
-from brokerlab.brokers.port import free_port
+from brokerlab.brokers.seats import alone, of_seat
 from brokerlab.brokers.source import Crate
-from brokerlab.brokers.telling import json_numbers
+from brokerlab.brokers.telling import answer, json_numbers
 from brokerlab.study.values import BrokerChoice
 
 _CONFIG = "rmqtt.toml"
 _PLUGINS = "plugins"
 _LOSSLESS_QUEUE = 1_000_000
+_STARTUPS = ("rmqtt-retainer", "rmqtt-shared-subscription")
+_RAFT = "rmqtt-cluster-raft"
 
 _COMMON = """\
 [node]
-id = 1
+id = {id}
 
 [node.busy]
 check_enable = false
@@ -47,7 +52,7 @@ level = "warn"
 
 [plugins]
 dir = {plugins}
-default_startups = ["rmqtt-retainer", "rmqtt-shared-subscription"]
+default_startups = {startups}
 
 [listener.{transport}.external]
 addr = "{address}"
@@ -64,6 +69,7 @@ class Rmqtt:
         has_credentials=True,
         has_client_certificates=True,
         has_permissions=True,
+        has_clusters=True,
         licence="MIT or Apache-2.0",
     )
 
@@ -71,23 +77,38 @@ class Rmqtt:
         return find_built(self.name, self.source)
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
+        return self._node(choice, alone(folder, host, port, spare=2), security)
+
+    def cluster(self, choice: BrokerChoice, seats: Sequence[Seat], *, security: Security = OPEN) -> Group:
+        return Group(
+            tuple(self._node(choice, seat, of_seat(security, seat), seats) for seat in seats),
+            is_together=True,  # Raft needs most of the nodes to have a leader
+        )
+
+    def members(self, node: Node) -> int | None:
+        told = answer((node.page or "").replace("metrics/sum", "brokers"))
+        return sum(each.get("node_status") == "Running" for each in told) if told else None
+
+    def _node(self, choice: BrokerChoice, seat: Seat, security: Security, seats: Sequence[Seat] = ()) -> Node:
         check_choice(choice, self.abilities, security)
-        here = folder.absolute()
-        counters = f"{host}:{free_port(host)}"
+        here = seat.folder
+        counters = f"{seat.host}:{seat.spare[0]}"
         plugins = {
             "rmqtt-acl.toml": "rules = [\n" + "".join(f"    {rule},\n" for rule in _rules(security)) + "]\n",
             "rmqtt-http-api.toml": f'http_laddr = "{counters}"\n',
             "rmqtt-retainer.toml": 'storage.type = "ram"\n',
         }
+        if seats:
+            plugins[f"{_RAFT}.toml"] = _raft(seat, seats)
         # All files of its plugins lie in one folder, which with users is a private one.
         place = secret(security, "") if security.users else here / _PLUGINS
-        files = {_CONFIG: "".join(_lines(choice.preset, host, port, place, security))}
+        files = {_CONFIG: "".join(_lines(choice.preset, seat, place, security, is_member=bool(seats)))}
         if not security.users:
             files |= {f"{_PLUGINS}/{name}": text for name, text in plugins.items()}
         return Node(
             argv=(program_of(self.find(), choice), "-f", str(here / _CONFIG)),
-            host=host,
-            port=port,
+            host=seat.host,
+            port=seat.port,
             files=files,
             secrets={place / name: text for name, text in plugins.items()} if security.users else {},
             page=f"http://{counters}/api/v1/metrics/sum",
@@ -104,12 +125,34 @@ class Rmqtt:
         return json_numbers(text)
 
 
-def _lines(preset: str, host: str, port: int, plugins: Path, security: Security) -> Iterator[str]:
+def _raft(seat: Seat, seats: Sequence[Seat]) -> str:
+    """Where the nodes listen for each other: for calls, and for Raft."""
+    calls = ", ".join(toml_string(f"{_id(each)}@{_calls(each)}") for each in seats)
+    raft = ", ".join(toml_string(f"{_id(each)}@{_votes(each)}") for each in seats)
+    return f'node_grpc_addrs = [{calls}]\nraft_peer_addrs = [{raft}]\nladdr = "{_votes(seat)}"\n'
+
+
+def _id(seat: Seat) -> int:
+    return seat.index + 1
+
+
+def _calls(seat: Seat) -> str:
+    return f"{seat.host}:{seat.spare[1]}"
+
+
+def _votes(seat: Seat) -> str:
+    return f"{seat.host}:{seat.spare[2]}"
+
+
+def _lines(preset: str, seat: Seat, plugins: Path, security: Security, *, is_member: bool) -> Iterator[str]:
+    startups = (*_STARTUPS, _RAFT) if is_member else _STARTUPS
     yield _COMMON.format(
-        rpc=f"{host}:{free_port(host)}",
+        id=_id(seat),
+        rpc=_calls(seat),
         plugins=toml_string(f"{plugins}/"),
+        startups=f"[{', '.join(map(toml_string, startups))}]",
         transport=security.transport,
-        address=f"{host}:{port}",
+        address=f"{seat.host}:{seat.port}",
         is_open="false" if security.users else "true",
     )
     if preset == "lossless":

@@ -9,6 +9,9 @@ iotcore's arguments do not say it, and always for the program.
 
 There is no durable, because rumqttd keeps nothing on disk, and no tuned, because its documentation recommends nothing.
 
+Its bridge only pulls, and of two that pull from each other each would get its own messages back, for ever; so bridges
+between rumqttd and others are brokerlab's own.
+
 It has a fixed number of threads: one that routes and one for each listener. MQTT 5 has a port of its own, and none over
 WebSocket. What was published at QoS 0 it delivers at the QoS of the subscription, against MQTT 3.1.1 section 3.8.4, and
 it closes the connection of a client whose password is wrong, without the CONNACK of section 3.2.2.3.
