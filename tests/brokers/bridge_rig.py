@@ -37,18 +37,38 @@ _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(["brokerlab.bridge.program", "brokerlab.bridge.file", "bridge_rig"])
 
 
+class Mosquitto:
+    """One that keeps its sessions while it is stopped."""
+
+    def __init__(self, folder, config):
+        self._folder, self.port, self._starts = folder, free_port(HOST), 0
+        kept = folder.with_name(f"{folder.name}-kept")
+        kept.mkdir(parents=True)
+        files = {"mosquitto.conf": config.format(port=self.port, folder=kept)}
+        self.node = Node((MOSQUITTO, "-c", "mosquitto.conf"), HOST, self.port, files)
+        self.start()
+
+    def start(self):
+        self._process = BrokerProcess(self.node, folder=self._folder.with_name(f"{self._folder.name}{self._starts}"))
+        self._process.start()
+        self._starts += 1
+        prove_ready(self._process, HOST, self.port)
+
+    def stop(self):
+        self._process.stop()
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+
 @contextlib.contextmanager
-def mosquitto(folder, *, port=None, config=CONFIG, awaits=True):
-    """A running one, whose sessions outlast a restart at the same port and folder."""
-    kept = folder.with_name(f"{folder.name}-kept")
-    kept.mkdir(exist_ok=True, parents=True)
-    port = port or free_port(HOST)
-    files = {"mosquitto.conf": config.format(port=port, folder=kept)}
-    node = Node((MOSQUITTO, "-c", "mosquitto.conf"), HOST, port, files)
-    with BrokerProcess(node, folder=folder) as process:
-        if awaits:
-            prove_ready(process, HOST, port)
-        yield process
+def mosquitto(folder, *, config=CONFIG):
+    broker = Mosquitto(folder, config)
+    try:
+        yield broker
+    finally:
+        broker.stop()
 
 
 def _run(path, out):
@@ -85,12 +105,16 @@ class Bridge:
             self.wait_for("joined")
         return self
 
-    def wait_for(self, text, *, patience_s=_PATIENCE_S):
+    def wait_for(self, text, *, patience_s=_PATIENCE_S, times=1):
         deadline = time.monotonic() + patience_s
-        while text not in self.said():
+        while self.said().count(text) < times:
             assert self._process.is_alive(), f"the bridge ended: {self.said()}"
             assert time.monotonic() < deadline, f"no {text!r} in {patience_s} s: {self.said()}"
             time.sleep(0.005)
+
+    @property
+    def pid(self):
+        return self._process.pid
 
     def said(self):
         return self.out.read_text()
@@ -152,7 +176,7 @@ class Ledger:
             self._note(message)
 
     def _note(self, message):
-        self.arrived.append(int(message.payload))
+        self.arrived.append(int(message.payload.split()[0]))
 
     @property
     def lost(self):

@@ -23,8 +23,7 @@ def publish_while(ledger, publisher, qos, act):
     thread.join()
 
 
-@pytest.mark.parametrize("protocol", ["3.1.1", "5.0"])
-@pytest.mark.parametrize("qos", [1, 2])
+@pytest.mark.parametrize(("qos", "protocol"), [(1, "3.1.1"), (2, "3.1.1"), (2, "5.0")])
 def test_a_bridge_that_is_killed_loses_nothing_that_was_acknowledged(tmp_path, qos, protocol):
     seeded = random.Random(f"{qos} {protocol}")
     ledger = Ledger()

@@ -1,0 +1,104 @@
+"""Brokers that go away and come back, targets that take nothing: nothing is lost, memory does not grow (F-08)."""
+
+import os
+import signal
+import threading
+
+import psutil
+import pytest
+from bridge_rig import HOST, Bridge, Ledger, bridge_text, client, mosquitto
+
+from brokerlab.load.client import Client
+
+
+@pytest.mark.parametrize(("away", "protocol"), [("source", "3.1.1"), ("target", "5.0")])
+def test_a_broker_that_goes_away_and_comes_back_costs_nothing_at_qos_2(tmp_path, away, protocol):
+    """It is stopped in the middle of the traffic, keeps its sessions, and is started again."""
+    ledger = Ledger()
+    with (
+        mosquitto(tmp_path / "stays") as stays,
+        mosquitto(tmp_path / "goes") as goes,
+        mosquitto(tmp_path / "end") as end,
+    ):
+        here, there = (goes, stays) if away == "source" else (stays, goes)
+        # What arrives at a target that goes away is passed on to one that stays, so that a subscriber hears all of it.
+        text = bridge_text(here.node.port, there.node.port, route=", qos: 2", protocol=protocol)
+        onward = bridge_text(there.node.port, end.node.port, route=", qos: 2", protocol=protocol)
+        with (
+            Bridge(tmp_path / "bridge", text) as bridge,
+            Bridge(tmp_path / "onward", onward.replace("name: test", "name: onward")) as second,
+            client(end) as subscriber,
+        ):
+            subscriber.subscribe("t/#", 2)
+            second.start()
+            bridge.start()
+            for number in range(1, 3):
+                publish_in_pieces(ledger, here.node.port, 100)
+                goes.stop()
+                bridge.wait_for("trying again", times=number)
+                goes.start()
+                bridge.wait_for("joined", times=number + 1)
+            ledger.hear(subscriber, patience_s=15)
+            counters = bridge.stop()
+
+    assert ledger.lost == []
+    assert ledger.duplicated == []
+    assert counters[0]["reconnected"] >= 2
+
+
+def publish_in_pieces(ledger, port, count):
+    with Client(HOST, port, timeout_s=20) as publisher:
+        ledger.publish(publisher, count, qos=2)
+
+
+def test_what_the_target_does_not_take_stays_at_the_source(tmp_path):
+    """A target that is stopped by SIGSTOP: the bridge reads no further, and all comes when it goes on (QoS 1)."""
+    ledger = Ledger()
+    with mosquitto(tmp_path / "a") as here, mosquitto(tmp_path / "b") as there:
+        text = bridge_text(here.node.port, there.node.port, route=", qos: 1, inflight: 10, buffer: 64 KiB")
+        with (
+            Bridge(tmp_path / "bridge", text) as bridge,
+            client(there) as subscriber,
+            client(here) as publisher,
+        ):
+            subscriber.subscribe("t/#", 1)
+            bridge.start()
+            before = psutil.Process(bridge.pid).memory_info().rss
+            os.kill(there.pid, signal.SIGSTOP)
+            try:
+                payload = bytes(20_000)
+                for number in range(500):
+                    publisher.publish(f"t/{number % 3}", b"%d %s" % (number, payload), qos=1)
+                    ledger.acknowledged.append(number)
+                grown = psutil.Process(bridge.pid).memory_info().rss - before
+            finally:
+                os.kill(there.pid, signal.SIGCONT)
+            ledger.hear(subscriber, patience_s=15)
+            counters = bridge.stop()
+
+    assert grown < 5_000_000, "of ten million that wait"
+    assert ledger.lost == []
+    assert counters[0]["paused"] >= 1
+
+
+def test_a_stop_by_sigterm_finishes_what_it_has_begun(tmp_path):
+    """At QoS 1 a bridge that is stopped cleanly in the middle and started again duplicates nothing."""
+    ledger = Ledger()
+    with mosquitto(tmp_path / "a") as here, mosquitto(tmp_path / "b") as there:
+        text = bridge_text(here.node.port, there.node.port, route=", qos: 1")
+        with (
+            Bridge(tmp_path / "bridge", text) as bridge,
+            client(there) as subscriber,
+            client(here) as publisher,
+        ):
+            subscriber.subscribe("t/#", 1)
+            bridge.start()
+            thread = threading.Thread(target=ledger.publish, args=(publisher, 300), kwargs={"qos": 1})
+            thread.start()
+            bridge.stop()
+            bridge.start()
+            thread.join()
+            ledger.hear(subscriber)
+
+    assert ledger.lost == []
+    assert ledger.duplicated == []
