@@ -71,8 +71,9 @@ def mosquitto(folder, *, config=CONFIG):
         broker.stop()
 
 
-def _run(path, out):
+def _run(path, out, environment):
     """In the child."""
+    os.environ.update(environment)
     with Path(out).open("a", encoding="utf-8") as file:
         sys.stdout = sys.stderr = file
 
@@ -91,15 +92,18 @@ def _run(path, out):
 class Bridge:
     """One bridge file, and its process while there is one."""
 
-    def __init__(self, folder, text):
+    def __init__(self, folder, text, **environment):
         folder.mkdir(exist_ok=True)
+        self._environment = environment
         self.path, self.out = folder / "bridge.yaml", folder / "out.txt"
         self.path.write_text(text)
         self._process = None
 
     def start(self, *, joins=True):
         self.out.write_text("")
-        self._process = _forks.Process(target=_run, args=(str(self.path), str(self.out)), daemon=True)
+        self._process = _forks.Process(
+            target=_run, args=(str(self.path), str(self.out), self._environment), daemon=False
+        )
         self._process.start()
         if joins:
             self.wait_for("joined")

@@ -12,6 +12,7 @@ import random
 import select
 import socket
 from collections import deque
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
@@ -41,6 +42,15 @@ class State(Enum):
     OPEN = 5
 
 
+@dataclass(slots=True)
+class Switchboard:
+    """What all connections of a bridge share: who is told of a descriptor, and whether somebody wants a tick now."""
+
+    epoll: select.epoll = field(default_factory=select.epoll)
+    links: dict[int, "Link"] = field(default_factory=dict)
+    is_stirred: bool = False
+
+
 class Owner(Protocol):
     def opened(self, answer: ConnAck) -> None: ...
     def came(self) -> None:
@@ -61,11 +71,10 @@ class Link:
     """The buffer holds `buffer[at:end]`; what is put goes out in order."""
 
     def __init__(
-        self, broker: Broker, client_id: str, epoll: select.epoll, links: dict[int, "Link"], *,
-        keeps_session: bool, receive_maximum: int, reads: bool = True,
+        self, broker: Broker, client_id: str, board: Switchboard, *, keeps_session: bool, receive_maximum: int,
     ) -> None:  # fmt: skip
         self.broker, self.client_id = broker, client_id
-        self._epoll, self._links = epoll, links
+        self._board = board
         self._keeps_session, self._receive_maximum = keeps_session, receive_maximum
         self.owner: Owner | None = None
         self.state = State.IDLE
@@ -76,7 +85,7 @@ class Link:
         self._stream: Stream | None = None
         self._socket: socket.socket | None = None
         self._mask = 0
-        self.is_reading = reads
+        self.is_reading = True
         self._due_ns = 0  # of the next attempt, or of giving up this one
         self._rests = 0
         self._sent_ns = self._heard_ns = 0
@@ -87,7 +96,7 @@ class Link:
     def open(self) -> None:
         """Wants the connection, from now on."""
         if self.state is State.IDLE:
-            self.state, self._due_ns = State.RESTING, 0
+            self.state, self._due_ns, self._board.is_stirred = State.RESTING, 0, True
 
     @property
     def is_open(self) -> bool:
@@ -199,9 +208,10 @@ class Link:
         except OSError as problem:
             self._fail(problem.strerror or str(problem))
             return
-        self._links[self._socket.fileno()] = self
+        self._board.links[self._socket.fileno()] = self
+        self._board.is_stirred = True  # for its deadline
         self._mask = select.EPOLLIN | select.EPOLLOUT
-        self._epoll.register(self._socket.fileno(), self._mask)
+        self._board.epoll.register(self._socket.fileno(), self._mask)
 
     def _go_on(self) -> None:
         if self.state is State.CONNECTING:
@@ -319,7 +329,7 @@ class Link:
 
     def _set_mask(self, mask: int) -> None:
         if mask != self._mask and self._socket is not None:
-            self._epoll.modify(self._socket.fileno(), mask)
+            self._board.epoll.modify(self._socket.fileno(), mask)
             self._mask = mask
 
     # -- its end --------------------------------------------------------------------------------------------------
@@ -346,12 +356,12 @@ class Link:
     def _rest(self) -> None:
         longest = min(_LONGEST_REST_S, _FIRST_REST_S * 2**self._rests)
         self._rests = min(self._rests + 1, 20)
-        self.state = State.RESTING
+        self.state, self._board.is_stirred = State.RESTING, True
         self._due_ns = now_ns() + int(random.uniform(0.5, 1) * longest * 1e9)  # noqa: S311 - not all at once
 
     def _close(self) -> None:
         if self._socket is not None:
-            self._links.pop(self._socket.fileno(), None)
+            self._board.links.pop(self._socket.fileno(), None)
             (self._stream or self._socket).close()  # which takes it out of the epoll too
         self._socket = self._stream = None
         self._out.clear()

@@ -17,7 +17,7 @@ from brokerlab.bridge.gathering import Gathering
 from brokerlab.bridge.inlet import Inlet
 from brokerlab.bridge.joint import JOINED
 from brokerlab.bridge.lane import Lane
-from brokerlab.bridge.link import Link
+from brokerlab.bridge.link import Link, Switchboard
 from brokerlab.bridge.log import Log, Subscribed, open_log, state_folder
 from brokerlab.bridge.telling import told_counters
 from brokerlab.bridge.values import Bridge, Broker, Route
@@ -70,8 +70,7 @@ class Program:
     bridge: Bridge
     say: Say  # what happens, a line each
     announce: Say  # that all is joined
-    epoll: select.epoll = field(default_factory=select.epoll)
-    links: dict[int, Link] = field(default_factory=dict)
+    board: Switchboard = field(default_factory=Switchboard)
     crossings: list[Crossing] = field(default_factory=list)
     is_joined: bool = False
     _was_joined: bool = False
@@ -83,7 +82,7 @@ class Program:
         self._reveal_passwords()
         with ExitStack() as stack:
             stack.enter_context(state_folder(self.bridge))
-            stack.enter_context(self.epoll)
+            stack.enter_context(self.board.epoll)
             self._open(stack)
             counters = [crossing.counters for crossing in self.crossings]
             tell = stack.enter_context(told_counters(self.bridge.metrics, counters))
@@ -133,9 +132,7 @@ class Program:
         return crossing
 
     def _link(self, broker: Broker, client_id: str, *, keeps_session: bool, route: Route) -> Link:
-        return Link(
-            broker, client_id, self.epoll, self.links, keeps_session=keeps_session, receive_maximum=route.inflight
-        )
+        return Link(broker, client_id, self.board, keeps_session=keeps_session, receive_maximum=route.inflight)
 
     # -- what is told ---------------------------------------------------------------------------------------------
 
@@ -160,22 +157,23 @@ class Program:
     # -- the loop -------------------------------------------------------------------------------------------------
 
     def _loop(self, stop: _Stop, tell: Callable[[float], float], *, within_s: float | None) -> None:
-        self.epoll.register(stop.descriptor, select.EPOLLIN)
+        board, gathering = self.board, Gathering(self.crossings)
+        board.epoll.register(stop.descriptor, select.EPOLLIN)
         everyone = [link for crossing in self.crossings for link in _links(crossing)]
         gives_up = None if within_s is None else time.monotonic() + within_s
-        ends, wake_ns, gathering = None, 0, Gathering(self.crossings)
-        while True:
+        ends, wake_ns = None, 0
+        while ends is None or (time.monotonic() < ends and not all(each.is_idle for each in self.crossings)):
             now = now_ns()
             if pause_s := gathering.pause_s(now):
                 time.sleep(pause_s)
-            if now >= wake_ns:
+            if now >= wake_ns or board.is_stirred:
+                board.is_stirred = False
                 wakes = [at for link in everyone if (at := link.tick(now)) is not None]
                 wake_ns = min([now + int(tell(now / 1e9) * 1e9), *wakes])
-            for fd, event in self.epoll.poll(max(0.0, min(_LONGEST_WAIT_S, (wake_ns - now) / 1e9))):
-                if (link := self.links.get(fd)) is not None:
+            wait_s = 0.0 if board.is_stirred else max(0.0, min(_LONGEST_WAIT_S, (wake_ns - now) / 1e9))
+            for fd, event in board.epoll.poll(wait_s):
+                if (link := board.links.get(fd)) is not None:
                     link.ready(event)
-                    if not link.is_open:
-                        wake_ns = 0
                 elif fd == stop.descriptor:
                     os.eventfd_read(fd)
             if self._final:
@@ -184,13 +182,10 @@ class Program:
                 ends = time.monotonic() + _DRAIN_S
                 for crossing in self.crossings:
                     crossing.inlet.close()
-            if ends is not None and (time.monotonic() > ends or all(each.is_idle for each in self.crossings)):
-                break
             if gives_up is not None and not self._was_joined and time.monotonic() > gives_up:
                 said = "; ".join(self._said.values()) or "no answer"
-                raise UserError(
-                    f"not joined in {within_s:g} s: {said}", hint="is the broker there, and its address right?"
-                )
+                hint = "is the broker there, and its address right?"
+                raise UserError(f"not joined in {within_s:g} s: {said}", hint=hint)
         for link in everyone:
             link.push()
             link.leave()
