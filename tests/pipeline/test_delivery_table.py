@@ -72,3 +72,17 @@ def test_flows_of_several_workers_add_up(spark):
     ]
     assert [row.failure_percent for row in rows] == [None, 15.0]
     assert [row.verdict for row in rows] == ["unknown", "broken"]
+
+
+def test_what_crossed_nodes_is_counted_apart(spark):
+    """Ten messages to two subscribers, one at the node of the publisher; of the other's two are lost."""
+    partials = partials_from(
+        spark,
+        ("a/1", "publisher", {"publisher": 0, "published": 10, "acknowledged": 10}),
+        ("a/1", "expected", {"qos_granted": 1, "pairs": 20, "acknowledged_pairs": 20, "crossing_pairs": 10}),
+        ("a/1", "flow", flow(subscriber=0, delivered=10, acknowledged_delivered=10, is_crossing=False)),
+        ("a/1", "flow", flow(subscriber=1, delivered=8, acknowledged_delivered=8, is_crossing=True)),
+    )
+    (row,) = delivery_table(partials, runs=runs_from(spark, {"run_id": "a/1"})).collect()
+
+    assert (row.expected, row.delivered, row.crossing_expected, row.crossing_delivered) == (20, 18, 10, 8)

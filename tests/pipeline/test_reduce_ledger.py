@@ -120,7 +120,7 @@ def test_a_subscription_that_does_not_match_expects_nothing(study):
     )
     partials = partials_of(run)
 
-    assert partials["expected"] == [{"qos_granted": 0, "pairs": 4, "acknowledged_pairs": 0}]
+    assert partials["expected"] == [{"qos_granted": 0, "pairs": 4, "acknowledged_pairs": 0, "crossing_pairs": None}]
     assert partials["unexpected"] == [{"subscriber": 0, "qos_granted": 0, "arrivals": 1}]
 
 
@@ -142,8 +142,8 @@ def test_acknowledged_pairs_and_deliveries_are_told_apart(study):
     )
 
     assert partials_of(run)["expected"] == [
-        {"qos_granted": 0, "pairs": 3, "acknowledged_pairs": 2},
-        {"qos_granted": 1, "pairs": 3, "acknowledged_pairs": 2},
+        {"qos_granted": 0, "pairs": 3, "acknowledged_pairs": 2, "crossing_pairs": None},
+        {"qos_granted": 1, "pairs": 3, "acknowledged_pairs": 2, "crossing_pairs": None},
     ]
     assert ledger(run, "delivered", "acknowledged_delivered") == {"delivered": 2, "acknowledged_delivered": 1}
 
@@ -207,21 +207,23 @@ def test_gaps_in_the_publications_of_a_cut_off_run_are_not_expected(study):
     sent = four_messages()
     run = RunBuilder().write(study, publications={"p": [sent[0], sent[3]]}, deliveries={"s": [arrival(sent[3], 1)]})
 
-    assert partials_of(run)["expected"] == [{"qos_granted": 0, "pairs": 2, "acknowledged_pairs": 0}]
+    assert partials_of(run)["expected"] == [
+        {"qos_granted": 0, "pairs": 2, "acknowledged_pairs": 0, "crossing_pairs": None}
+    ]
     assert ledger(run, "delivered") == {"delivered": 1}
 
 
 def test_a_run_without_any_file_expects_nothing_and_does_not_fail(study):
     partials = partials_of(RunBuilder().write(study))
 
-    assert partials["expected"] == [{"qos_granted": 0, "pairs": 0, "acknowledged_pairs": 0}]
+    assert partials["expected"] == [{"qos_granted": 0, "pairs": 0, "acknowledged_pairs": 0, "crossing_pairs": None}]
     assert partials["flow"] == partials["problem"] == []
 
 
 def test_a_load_without_subscribers_still_has_a_ledger(study):
     partials = partials_of(RunBuilder(subscribers={}).write(study, publications={"p": four_messages()}))
 
-    assert partials["expected"] == [{"qos_granted": None, "pairs": 0, "acknowledged_pairs": 0}]
+    assert partials["expected"] == [{"qos_granted": None, "pairs": 0, "acknowledged_pairs": 0, "crossing_pairs": None}]
     assert partials["publisher"][0]["published"] == 4
 
 

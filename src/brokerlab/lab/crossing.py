@@ -66,7 +66,7 @@ class Crossed:
 
 
 class NotCrossedError(RunError):
-    """Nothing came from `start` to `end` in time."""
+    """Nothing came from `start` to `end` in time, or too much."""
 
     def __init__(self, message: str, *, start: int, end: int) -> None:
         super().__init__(message)
@@ -85,6 +85,7 @@ def prove_crossings(
                 raise proof.failure(deadline_s)
             proof.turn()
         proof.listen(_QUIET_S)
+        proof.refuse_echoes()
         return proof.crossed(time.monotonic() - began)
 
 
@@ -127,6 +128,20 @@ class _Proof:
         lowered = tuple(sorted((*way, got) for way, got in self._delivered.items() if got < way[2]))
         duplicates = sum(count - 1 for count in self._copies.values())
         return Crossed(self._ways, self._qos, seconds, self._publications, duplicates, lowered)
+
+    def refuse_echoes(self) -> None:
+        """At QoS 0 nobody sends twice: what comes twice took two ways, or came back."""
+        twice = [
+            (topic, node) for (node, _, topic), count in self._copies.items() if count > 1 and topic.endswith("/0")
+        ]
+        if twice:
+            topic, end = twice[0]
+            start = int(topic.split("/")[-2])
+            raise NotCrossedError(
+                f"a message of node {start} came to node {end} more than once at QoS 0: nodes are joined in two ways",
+                start=start,
+                end=end,
+            )
 
     def failure(self, deadline_s: float) -> NotCrossedError:
         start, end, level = min(self.waiting)

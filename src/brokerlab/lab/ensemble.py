@@ -2,7 +2,7 @@
 
     alone      one node, proved ready
     cluster    the driver says how its nodes find each other; together or one by one, as it wants
-    bridge     along a tree of pairs (study/tree.py): of two ends one opens, the lower number where both can
+    bridge     along a tree of pairs (study/tree.py): by the brokers' own bridges between their like, by ours else
 
 Whatever fails on the way undoes all of it. Start it from a thread that lives as long as the nodes should.
 """
@@ -12,7 +12,7 @@ import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -75,9 +75,19 @@ def bridges_of(ensemble: Ensemble, costs: Mapping[Pair, float]) -> tuple[Pair, .
     return ensemble.bridges
 
 
-def openers(pairs: Sequence[Pair], can_open: Sequence[bool]) -> dict[Pair, int | None]:
-    """Which end of each pair opens the bridge: the higher number, since the lower is there first; None: neither can."""
-    return {(one, other): other if can_open[other] else one if can_open[one] else None for one, other in pairs}
+def openers(pairs: Sequence[Pair], drivers: Sequence[Broker]) -> dict[Pair, int | None]:
+    """Which end of each pair opens the bridge, the higher number; None: a process of ours joins them.
+
+    A broker's own bridge is laid to its like only: how it knows its own messages again is between the two of them
+    (Mosquitto says it in the version of its CONNECT), and a stranger sends them back.
+    """
+    return {pair: _opener(pair, drivers) for pair in pairs}
+
+
+def _opener(pair: Pair, drivers: Sequence[Broker]) -> int | None:
+    one, other = (drivers[number] for number in pair)
+    is_alike = one.name.partition("@")[0] == other.name.partition("@")[0]
+    return pair[1] if is_alike and isinstance(other, Bridges) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +168,8 @@ class Nodes:
 
     def _start(self) -> None:
         seats, group = self._seats, self.group
-        for server in group.servers:
-            self._serve(server, seats[0])
+        for number, server in enumerate(group.servers):
+            self._serve(server, self.setup.folder / f"server-{number}")
         if group.is_together:
             for seat, node in zip(seats, group.nodes, strict=True):
                 self._launch(seat, node)
@@ -168,7 +178,7 @@ class Nodes:
         else:
             for seat, node in zip(seats, group.nodes, strict=True):
                 self._prove(self._launch(seat, node))
-        for pair, end in openers(self.pairs, [isinstance(each, Bridges) for each in self.setup.drivers]).items():
+        for pair, end in openers(self.pairs, self.setup.drivers).items():
             if end is None:
                 self._lay(pair)
 
@@ -204,10 +214,10 @@ class Nodes:
         for command in node.joins:
             _join(process, command)
 
-    def _serve(self, node: Node, seat: Seat) -> None:
-        """What nodes need beside them: ready when it listens."""
-        place = self.setup.stand.brokers[seat.index]
-        process = self._stack.enter_context(process_of(node, folder=seat.folder, namespace=place.namespace))
+    def _serve(self, node: Node, folder: Path) -> None:
+        """What nodes need beside them, at the first seat: ready when it listens."""
+        place = self.setup.stand.brokers[0]
+        process = self._stack.enter_context(process_of(node, folder=folder, namespace=place.namespace))
         deadline = time.monotonic() + node.ready_s
         while not owns_listener(process, node.host, node.port):
             process.require_alive(f"its listener on {node.host}:{node.port}")
@@ -231,6 +241,8 @@ class Nodes:
         standing = [pair for pair in self.pairs if not set(pair) & set(lost)]
         tree = spanning_tree(left, self.setup.stand.costs or mesh(len(self.processes)), keep=standing)
         laid = tuple(pair for pair in tree if pair not in standing)
+        for pair in [pair for pair in self.joints if set(pair) & set(lost)]:
+            self.joints.pop(pair).stop()
         for pair in laid:
             self._lay(pair)
         self.pairs = tree
@@ -271,18 +283,27 @@ def describe(setup: Setup, seats: Sequence[Seat]) -> Group:
         if not isinstance(first, Clusters):
             raise UserError(f"{setup.choices[0].driver} has no clusters", hint="take join: bridge")
         return first.cluster(setup.choices[0], seats, security=setup.security)
-    opening = openers(setup.pairs, [isinstance(each, Bridges) for each in setup.drivers])
+    opening = openers(setup.pairs, setup.drivers)
     return Group(tuple(_bridged(setup, seat, seats, opening) for seat in seats))
 
 
 def _bridged(setup: Setup, seat: Seat, seats: Sequence[Seat], opening: Mapping[Pair, int | None]) -> Node:
     """The node at this seat, which opens those bridges that are its to open."""
-    broker, choice = setup.drivers[seat.index], setup.choices[seat.index]
+    broker, choice, security = setup.drivers[seat.index], setup.choices[seat.index], _own(setup, seat)
     far = [one + other - seat.index for (one, other), end in opening.items() if end == seat.index]
     if far and isinstance(broker, Bridges):
         peers = [_peer(setup, seats[number]) for number in far]
-        return broker.bridged(choice, seat, peers=peers, security=setup.security)
-    return broker.node(choice, folder=seat.folder, host=seat.host, port=seat.port, security=setup.security)
+        return broker.bridged(choice, seat, peers=peers, security=security)
+    return broker.node(choice, folder=seat.folder, host=seat.host, port=seat.port, security=security)
+
+
+def _own(setup: Setup, seat: Seat) -> Security:
+    """With a private folder of the node's own: brokers have one name for theirs, whichever node it is."""
+    if setup.security.folder is None or len(setup.choices) == 1:
+        return setup.security
+    folder = setup.security.folder / str(seat.index)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return replace(setup.security, folder=folder)
 
 
 def _peer(setup: Setup, seat: Seat) -> Peer:

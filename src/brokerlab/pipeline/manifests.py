@@ -29,6 +29,7 @@ class Subscription:
     granted_qos: int | None  # 128 is a refusal
     group: str | None = None  # of a shared subscription
     replayed_since_ns: int | None = None  # when it subscribed, in a run whose subscribers come after the messages
+    node: int | None = None  # of the broker's that it is at; None: there is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class RunFacts:
     row: Mapping[str, Any]  # the columns of MANIFESTS
     devices: tuple[int, ...] = ()
     probe: ProbeFacts | None = None
+    nodes: Mapping[int, int] | None = None  # of the broker's, by publisher; None: there is one
 
     @property
     def trials(self) -> tuple[Phase, ...]:
@@ -92,6 +94,7 @@ def read_facts(directory: RunDirectory) -> RunFacts:
             row=row_of(manifest, directory, phases),
             devices=tuple(int(client["device"]) for client in _clients(manifest, "devices")),
             probe=_probe(manifest),
+            nodes=_nodes(manifest),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
         raise UserError(f"{directory.manifest_path}: the manifest is damaged: {problem!r}") from problem
@@ -140,6 +143,11 @@ def _topics(manifest: Json) -> dict[int, str]:
     return {int(client["publisher"]): str(client.get("reply", client["topic"])) for client in publishers}
 
 
+def _nodes(manifest: Json) -> dict[int, int] | None:
+    publishers = [client for client in _clients(manifest, "publishers") if "node" in client]
+    return {int(client["publisher"]): int(client["node"]) for client in publishers} or None
+
+
 def _probe(manifest: Json) -> ProbeFacts | None:
     probe = manifest.get("clients", {}).get("probe")
     if probe is None:
@@ -181,6 +189,7 @@ def _subscription(client: Json) -> Subscription:
         whole_or_none(client.get("granted_qos")),
         None if group is None else str(group),
         whole_or_none(client.get("replayed_since_ns")),
+        whole_or_none(client.get("node")),
     )
 
 

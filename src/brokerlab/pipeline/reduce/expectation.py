@@ -86,6 +86,13 @@ class Expectation:
         by_channel = np.bincount(self._channels(publications)[mask], minlength=size)
         return np.where(self.leader == np.arange(self.flows.size), self.flows.sums(by_channel), 0)
 
+    def crossing(self, subscribed: Mapping[int, int | None], published: Mapping[int, int], publishers: Longs) -> Bools:
+        """By flow whether its publisher and its subscriber are at different nodes, by the numbers of both."""
+        here = np.array([published.get(int(number), -1) for number in publishers], dtype=np.int64)
+        there = np.array([subscribed[int(number)] or 0 for number in self.subscribers], dtype=np.int64)
+        is_crossing: Bools = here[self.flows.publisher] != there[self.flows.subscriber]
+        return is_crossing
+
     def granted_of_flows(self) -> Longs:
         """The QoS granted, by flow; -1 where it is not known."""
         granted = np.array([-1 if qos is None else qos for qos in self.granted_qos], dtype=np.int64)

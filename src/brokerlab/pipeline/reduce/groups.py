@@ -6,14 +6,17 @@ from brokerlab.pipeline.reduce.latency import Tally
 from brokerlab.pipeline.reduce.ledger import FirstArrivals
 from brokerlab.pipeline.reduce.raw import Bools
 
-ALL = "all"
+ALL, LOCAL, CROSSING = "all", "local", "crossing"
 
 
 class Latencies:
-    """Tallies by kind and group; a class of payloads is a group where the run has several."""
+    """Tallies by kind and group; a class of payloads is a group where the run has several.
 
-    def __init__(self, payload_classes: Sequence[int]) -> None:
-        self._classes = payload_classes
+    What stayed at one node of several and what crossed are two more; `is_crossing` is by flow.
+    """
+
+    def __init__(self, payload_classes: Sequence[int], *, is_crossing: Bools | None = None) -> None:
+        self._classes, self._is_crossing = payload_classes, is_crossing
         self._tallies: dict[tuple[str, str], Tally] = {}
 
     def add(self, measured: FirstArrivals) -> None:
@@ -30,6 +33,10 @@ class Latencies:
         yield ALL, slice(None)
         for size in self._classes:
             yield f"payload {size} B", measured.payload_bytes == size
+        if self._is_crossing is not None:
+            crosses = self._is_crossing[measured.flow]
+            yield LOCAL, ~crosses
+            yield CROSSING, crosses
 
     def filled(self) -> Iterator[tuple[str, str, Tally]]:
         """Kind, group and tally of what arrived."""

@@ -117,6 +117,14 @@ def _read_run(run: RunFacts) -> tuple[Publications, Expectation]:
     return publications, expected
 
 
+def _crossing(run: RunFacts, publications: Publications, expected: Expectation) -> Bools | None:
+    """By flow; None where the broker has one node."""
+    if run.nodes is None:
+        return None
+    subscribed = {each.subscriber: each.node for each in run.subscriptions}
+    return expected.crossing(subscribed, run.nodes, publications.publishers)
+
+
 def _publications(work: Work) -> list[pa.RecordBatch]:
     publications, expected = _read_run(work.run)
     published = publications.per_publisher(publications.is_published)
@@ -137,7 +145,7 @@ def _publications(work: Work) -> list[pa.RecordBatch]:
         return []
     return [
         partial(work.run, "publisher", columns),
-        partial(work.run, "expected", _expected_columns(publications, expected)),
+        partial(work.run, "expected", _expected_columns(work.run, publications, expected)),
         partial(work.run, "subscriber", _subscriber_columns(work.run)),
         partial(work.run, "expected_flow", _expected_flow_columns(publications, expected)),
         *_sending_ticks(work.run, publications),
@@ -145,17 +153,19 @@ def _publications(work: Work) -> list[pa.RecordBatch]:
     ]
 
 
-def _expected_columns(publications: Publications, expected: Expectation) -> dict[str, Any]:
+def _expected_columns(run: RunFacts, publications: Publications, expected: Expectation) -> dict[str, Any]:
     """Without a subscriber there is still a ledger to show: one that expects nothing."""
     levels = sorted(set(expected.granted_qos), key=str) or [None]
     owed, granted = expected.owed(publications), expected.granted_of_flows()
     pairs = expected.pairs(publications, owed)
     acknowledged = expected.pairs(publications, owed & publications.is_acknowledged)
     own = [granted == (-1 if qos is None else qos) for qos in levels]
+    crosses = _crossing(run, publications, expected)
     return {
         "qos_granted": levels,
         "pairs": [int(pairs[each].sum()) for each in own],
         "acknowledged_pairs": [int(acknowledged[each].sum()) for each in own],
+        "crossing_pairs": [None if crosses is None else int(pairs[each & crosses].sum()) for each in own],
     }
 
 
@@ -196,7 +206,8 @@ def _last_sent_ns(publications: Publications) -> list[int | None]:
 def _deliveries(work: Work) -> list[pa.RecordBatch]:
     publications, expected = _read_run(work.run)
     ledger = Ledger(publications, expected, late_ns=work.run.late_ns)
-    latencies, trials = Latencies(work.run.payload_classes), TrialArrivals(work.run.trials)
+    crosses = _crossing(work.run, publications, expected)
+    latencies, trials = Latencies(work.run.payload_classes, is_crossing=crosses), TrialArrivals(work.run.trials)
     replays = Tally()
     timeline, rhythm = Timeline(work.run.phases), Rhythm()
     is_timed, untimed = _timed_flows(work, publications, expected), timeline.counts(np.empty(0, dtype=np.int64))
@@ -218,7 +229,7 @@ def _deliveries(work: Work) -> list[pa.RecordBatch]:
     latency = [batch for found in latencies.filled() for batch in _latency(work.run, *found)]
     latency += _latency(work.run, "subscribe", ALL, replays) if replays.n else []
     return [
-        partial(work.run, "flow", _flow_columns(ledger, publications, expected)),
+        partial(work.run, "flow", _flow_columns(ledger, publications, expected, crosses)),
         partial(work.run, "unexpected", _unexpected_columns(ledger, expected)),
         *latency,
         *_partial_of_rows(work.run, "tick", [*timeline.ticks("latency"), *counted_ticks("latency", untimed)]),
@@ -250,7 +261,9 @@ def _portions(files: Sequence[str]) -> Iterator[pa.Table]:
             yield table.slice(start, _ROWS_AT_ONCE)
 
 
-def _flow_columns(ledger: Ledger, publications: Publications, expected: Expectation) -> dict[str, Any]:
+def _flow_columns(
+    ledger: Ledger, publications: Publications, expected: Expectation, crosses: Bools | None
+) -> dict[str, Any]:
     """Flows with an arrival."""
     flow = np.flatnonzero(ledger.counts["arrivals"] + ledger.counts["stale"])
     subscriber, publisher = expected.flows.subscriber[flow], expected.flows.publisher[flow]
@@ -261,6 +274,7 @@ def _flow_columns(ledger: Ledger, publications: Publications, expected: Expectat
         "qos_granted": [expected.granted_qos[number] for number in subscriber],
         **{name: counts[flow] for name, counts in ledger.counts.items()},
         "last_received_ns": pa.array(last_ns, mask=~has_measured),
+        "is_crossing": [None] * flow.size if crosses is None else crosses[flow],
     }
 
 

@@ -17,7 +17,12 @@ PUBLISHER = schema(
 )
 
 # One row per granted QoS: publication × subscriber pairs that should be delivered.
-EXPECTED = schema(qos_granted=INT, pairs=LONG, acknowledged_pairs=LONG)
+EXPECTED = schema(
+    qos_granted=INT,
+    pairs=LONG,
+    acknowledged_pairs=LONG,
+    crossing_pairs=LONG,  # of the pairs: publisher and subscriber at different nodes; null where there is one node
+)
 
 # One row per subscriber and publisher with an arrival.
 FLOW = schema(
@@ -36,6 +41,7 @@ FLOW = schema(
     measured_delivered=LONG,
     measured_bytes=LONG,
     last_received_ns=LONG,  # of the measured first arrivals; null without any
+    is_crossing=BOOL,  # publisher and subscriber are at different nodes; null where there is one node
 )
 
 # One row per subscriber of the manifest.

@@ -32,6 +32,9 @@ def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
         {
             "lost_there": F.col("expected") - F.col("heard"),
             "lost_back": F.col("heard") - F.col("delivered"),
+            "crossing_delivered": F.when(
+                F.col("crossing_expected").isNotNull(), F.coalesce("crossing_arrived", F.lit(0))
+            ),
             "contract": contract(),
             "failure_percent": 100 * share(F.col("lost"), F.col("expected")),
             "drop_percent": _drop_percent(),
@@ -60,6 +63,8 @@ def _counts(partials: DataFrame) -> DataFrame:
             total("flow.reordered").alias("reordered"),
             total("flow.stale").alias("stale"),
             total("unexpected.arrivals").alias("unexpected"),
+            F.sum("expected.crossing_pairs").alias("crossing_expected"),
+            F.sum(F.when(F.col("flow.is_crossing"), F.col("flow.delivered"))).alias("crossing_arrived"),
         )
     )
 

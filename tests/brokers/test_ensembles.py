@@ -1,0 +1,169 @@
+"""Ensembles as a run sees them, on real brokers: laid, proved, laid anew, and what is said when they do not form.
+
+Mosquitto alone is needed; the contract suite of ensembles proves what each broker's own cluster and bridge do.
+"""
+
+import json
+import os
+import signal
+import time
+
+import psutil
+import pytest
+
+from brokerlab.brokers.base import Group, Security
+from brokerlab.brokers.registry import driver
+from brokerlab.errors import RunError
+from brokerlab.lab import ensemble as lab_ensemble
+from brokerlab.lab.ensemble import Nodes, Setup
+from brokerlab.lab.run import make_run
+from brokerlab.lab.stand import on_loopback
+from brokerlab.record.directory import RunDirectory
+from brokerlab.study.ensemble_values import BridgeShape, Ensemble, Join
+from brokerlab.study.facts import DriverFacts
+from brokerlab.study.file import read_study
+from brokerlab.study.plan import make_plan
+from brokerlab.study.values import BrokerChoice
+
+MOSQUITTO = BrokerChoice("mosquitto", "mosquitto")
+STUDY = """\
+brokerlab: 1
+study: joined
+goals:
+  question: What crosses?
+system:
+  brokers:
+    mosquitto: {driver: mosquitto}
+  ensemble: {nodes: 3, join: bridge, bridges: chain}
+metrics: [latency, delivery]
+scenario:
+  workload:
+    publishers: 2
+    subscribers: 4
+    schedule: {rate: 20/s}
+    qos: 1
+  locality: 50 %
+deploy:
+  repetitions: 1
+  phases: {warmup: 0 s, measure: 2 s, drain: 5 s}
+"""
+
+
+class Silent:
+    def run_started(self, run, number, total): ...
+
+    def phase_started(self, name, seconds): ...
+
+    def run_ended(self, run, verdict, reasons, seconds): ...
+
+
+class Killing(Silent):
+    """Kills a node as the measure phase begins."""
+
+    def __init__(self, folder):
+        self._folder = str(folder.absolute())
+
+    def phase_started(self, name, seconds):
+        if name == "measure":
+            everybody = psutil.process_iter(["cmdline"])
+            (node,) = [each for each in everybody if self._folder in " ".join(each.info["cmdline"] or ())]
+            node.kill()
+
+
+def setup(folder, nodes, *, join=Join.BRIDGE, bridges=BridgeShape.TREE):
+    private = folder / "private"
+    private.mkdir(mode=0o700)
+    return Setup(
+        Ensemble(nodes, join, bridges),
+        (MOSQUITTO,) * nodes,
+        on_loopback(nodes),
+        folder / "nodes",
+        security=Security(folder=private),
+    )
+
+
+def planned(tmp_path, *settings):
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY, encoding="utf-8")
+    study = read_study(path, settings=settings, drivers={"mosquitto": DriverFacts()})
+    (run,) = make_plan(study, missing={}).runs
+    return study, run
+
+
+def manifest_of(directory):
+    return json.loads(directory.manifest_path.read_text(encoding="utf-8"))
+
+
+def test_tree_of_a_mesh_is_laid_and_laid_anew_when_a_node_is_killed(tmp_path):
+    """MQTT-ST's purpose with stock brokers (F-05, F-09, F-10): five processes of a single-threaded broker."""
+    with Nodes(setup(tmp_path, 5)) as nodes:
+        assert nodes.pairs == ((0, 1), (0, 2), (0, 3), (0, 4))
+        assert (nodes.crossed.ways, nodes.crossed.qos, nodes.crossed.duplicates) == (20, (0, 1, 2), 0)
+        os.kill(nodes.processes[0].pid, signal.SIGKILL)
+        while nodes.processes[0].is_alive():
+            time.sleep(0.01)
+
+        found = nodes.lay_anew({0})
+
+        assert found.pairs == found.laid == ((1, 2), (1, 3), (1, 4))
+        assert (found.crossed.ways, found.crossed.duplicates) == (12, 0)
+        assert 0 < found.laid_s < found.crossed_s
+
+
+def test_run_at_three_nodes_knows_what_crossed(tmp_path):
+    """B-11: half of the subscribers are at the node of the publishers, and every delivery is accounted for."""
+    study, run = planned(tmp_path)
+    directory = RunDirectory(tmp_path / "run")
+    verdict = make_run(run, study, directory, watcher=Silent())
+    manifest = manifest_of(directory)
+
+    assert verdict.value != "collapsed", verdict
+    assert [node["node"] for node in manifest["broker"]["nodes"]] == ["broker/0", "broker/1", "broker/2"]
+    assert manifest["broker"]["bridges"] == [[0, 1], [1, 2]]
+    assert (manifest["crossing"]["ways"], manifest["members"]["departures"]) == (6, [])
+    (home,) = {client["node"] for client in manifest["clients"]["publishers"]}
+    nodes = [client["node"] for client in manifest["clients"]["subscribers"]]
+    assert nodes.count(home) == 2
+    workers = {worker["node"]: worker["messages"] for worker in manifest["meter"]["workers"]}
+    assert workers.pop(f"publishers/{home}") == 80
+    assert workers == {f"subscribers/{node}": 80 * nodes.count(node) for node in set(nodes)}
+
+
+def test_node_that_dies_in_a_run_is_noted_and_the_tree_laid_anew(tmp_path):
+    study, run = planned(tmp_path, "scenario.locality=100 %", "deploy.phases.measure=4 s")
+    directory = RunDirectory(tmp_path / "run")
+    verdict = make_run(run, study, directory, watcher=Killing(directory.broker / "2"))
+    manifest = manifest_of(directory)
+
+    assert verdict.value == "invalid"
+    assert "node 2 died in the run: it ended by signal 9" in verdict.reasons
+    (departure,) = manifest["members"]["departures"]
+    assert (departure["node"], departure["is_dead"], departure["is_planned"]) == (2, True, False)
+    (relaid,) = manifest["relaid"]
+    assert (relaid["lost"], relaid["pairs"], relaid["laid"]) == ([2], [[0, 1]], [])
+    assert relaid["crossed"]["ways"] == 2
+
+
+def test_cluster_that_does_not_form_says_which_pair_and_leaves_nothing(tmp_path, monkeypatch):
+    """Nodes that know nothing of each other, as those of a cluster whose ports are blocked."""
+
+    class Apart:
+        name, abilities = "mosquitto", driver("mosquitto").abilities
+
+        def cluster(self, choice, seats, *, security):
+            nodes = [
+                driver("mosquitto").node(choice, folder=seat.folder, host=seat.host, port=seat.port, security=security)
+                for seat in seats
+            ]
+            return Group(tuple(lab_ensemble.replace(node, ready_s=2.0) for node in nodes), is_together=True)
+
+    monkeypatch.setattr(lab_ensemble, "driver", lambda _name: Apart())
+    nodes = Nodes(setup(tmp_path, 3, join=Join.CLUSTER))
+    with pytest.raises(RunError) as caught, nodes:
+        pass
+
+    message = caught.value.message
+    assert "the cluster of 3 nodes does not form: no message came from node 0 to node 1 at QoS 0" in message
+    assert "nor between 5 other pairs" in message
+    assert "mosquitto version" in message  # of the log of a node
+    assert not any(process.is_alive() for process in nodes.processes)
