@@ -16,6 +16,7 @@ from brokerlab.brokers.registry import driver
 from brokerlab.errors import RunError
 from brokerlab.lab import ensemble as lab_ensemble
 from brokerlab.lab.ensemble import Nodes, Setup
+from brokerlab.lab.probe.joined import look, opened_ensemble
 from brokerlab.lab.run import make_run
 from brokerlab.lab.stand import on_loopback
 from brokerlab.record.directory import RunDirectory
@@ -167,3 +168,17 @@ def test_cluster_that_does_not_form_says_which_pair_and_leaves_nothing(tmp_path,
     assert "nor between 5 other pairs" in message
     assert "mosquitto version" in message  # of the log of a node
     assert not any(process.is_alive() for process in nodes.processes)
+
+
+def test_probe_tells_what_crosses_bridges_of_mosquitto():
+    """Retained messages and wills go over a bridge as messages do; sessions and groups are those of one node."""
+    with opened_ensemble("mosquitto", nodes=2, join="bridge") as joined:
+        found = look(joined)
+
+    assert {name: [seen.crosses for seen in ways] for name, ways in found.items()} == {
+        "retained": [True, True],
+        "session": [False, False],
+        "takeover": [False, False],
+        "share": [False, False],
+        "will": [True, True],
+    }

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from brokerlab.cli.probing_ensemble import probe_ensemble
 from brokerlab.cli.terminal import Columns, heading, say, table, warn
 from brokerlab.errors import ExitCode, UserError
 from brokerlab.lab.probe.check import Finding
@@ -22,6 +23,7 @@ from brokerlab.study.problems import RuleError
 from brokerlab.study.quantity import read_bytes
 
 _LARGEST = "8 MiB"
+_FEW_NODES = 3
 _VARIABLE = "BROKERLAB_PASSWORD"  # of the environment: a command line is seen by all
 _LARGEST_THAT_FITS = 268_000_000  # of the 268,435,455 bytes that may follow a fixed header, less topic and the like
 _TOPICS = {
@@ -68,13 +70,24 @@ def probe(
     user: Annotated[
         str | None, typer.Option(metavar="NAME", help=f"A user; the password is read from {_VARIABLE}.")
     ] = None,
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", min=2, max=20, help="What crosses between so many nodes, instead.")
+    ] = None,
+    join: Annotated[
+        str | None, typer.Option("--join", metavar="cluster|bridge", help="How they are joined; cluster if it can.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="The same as JSON, with all evidence.")] = False,
 ) -> ExitCode:
     """Hold a broker against the specification of MQTT 3.1.1 and 5.0, and in a few points of 3.1.
 
     Every check rests on a section of it and ends as kept, broken, not supported or unknown, with the packets as seen.
     The exit code is 0 if nothing is broken or unknown, 1 if something is broken, 2 if something is unknown.
+
+    With --nodes an ensemble of it is started, and what crosses from node to node is told; no specification says what
+    must.
     """
+    if nodes is not None or join is not None:
+        return probe_ensemble(name, nodes=nodes or _FEW_NODES, join=join, as_json=json)
     checks, largest_bytes = chosen(only or []), _size(largest)
     began = time.monotonic()
     way_in = _way_in(tls=tls, authority=authority, certificate=certificate, user=user)
