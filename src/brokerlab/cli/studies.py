@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import psutil
 import typer
 
 from brokerlab.brokers.base import Broker, Clusters, Found, Missing, RunsElsewhere
 from brokerlab.brokers.limits import require_possible
 from brokerlab.brokers.registry import DRIVERS, PINNED
 from brokerlab.errors import UserError
-from brokerlab.lab.reach import connections_of, read_reach, shortfalls
+from brokerlab.lab.reach import connections_of, nodes_shortfall, read_reach, shortfalls
 from brokerlab.lab.remote import check_reachable
 from brokerlab.network.privileges import reason_unable
 from brokerlab.presets import preset_names, preset_path
@@ -50,6 +51,7 @@ def prepare(argument: str, *, settings: Sequence[str], levels: Sequence[str]) ->
     qos = {broker.name: facts[broker.driver].qos for broker in study.system.brokers}
     plan = make_plan(study, missing=missing_brokers(study, drivers=facts), keep=levels, qos=qos)
     _refuse_too_many_connections(plan)
+    _refuse_too_many_nodes(plan)
     for limits in dict.fromkeys(cell.limits for cell in plan.cells):
         require_possible(limits)
     for cell in plan.cells:
@@ -83,6 +85,14 @@ def _require_networks(study: Study) -> None:
             f"scenario.topology: {topology.shape} cannot be made here: {reason}",
             hint="run it as root, or with --set scenario.topology=loopback",
         )
+
+
+def _refuse_too_many_nodes(plan: Plan) -> None:
+    """Nodes that do not fit into the memory would be killed, or swap."""
+    available_bytes = psutil.virtual_memory().available
+    lines = [reason for cell in plan.cells if (reason := nodes_shortfall(cell, available_bytes))]
+    if lines:
+        raise UserError("\n".join(lines), hint="lower system.ensemble.nodes or system.limits.memory")
 
 
 def _require_secrets(study: Study) -> None:

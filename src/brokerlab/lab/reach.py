@@ -11,11 +11,14 @@ from pathlib import Path
 
 import psutil
 
+from brokerlab.study.plan import Cell
+from brokerlab.study.quantity import bytes_text
 from brokerlab.study.values import Workload
 
 FILES_BESIDE_CONNECTIONS = 200  # libraries, raw files, pipes to the workers
 BYTES_PER_CONNECTION = 32 << 10
 UNLIMITED = 1 << 30
+LEAST_NODE_BYTES = 8 << 20  # of one node of any broker; those in Java take ten times as much
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
@@ -51,6 +54,20 @@ def connections_of(workload: Workload) -> int:
     table = workload.subscriptions
     filling = table.clients if table.is_there else 0
     return workload.publishers + workload.subscribers + workload.clients.idle + filling
+
+
+def nodes_shortfall(cell: Cell, available_bytes: int) -> str:
+    """Why the memory is too little for the nodes of a cell; empty if it is enough, as far as one can tell before."""
+    each = cell.limits.memory_bytes or LEAST_NODE_BYTES
+    nodes = cell.ensemble.nodes
+    if nodes == 1 or nodes * each <= available_bytes:
+        return ""
+    most = max(1, available_bytes // each)
+    why = "what each may have" if cell.limits.memory_bytes else "the least that one takes"
+    return (
+        f"{cell.id} has {nodes} nodes, and {bytes_text(each)} is {why}: "
+        f"the {available_bytes / (1 << 30):.1f} GiB that are free are enough for {most}"
+    )
 
 
 def shortfalls(workload: Workload, reach: Reach) -> list[str]:

@@ -147,6 +147,10 @@ def _check_load(document: Document) -> None:
     for path, written in values_of(document, "role"):
         if read_or_none(roles.read_role, written) not in (None, Roles.ONE_WAY):
             document.add(path, "who sends and hears at several nodes has two connections: write one-way")
+    share = (*WORKLOAD, "topics", "share")
+    if share in document.places and read_or_none(e.read_spot, document.get(*_PLACEMENT, "subscribers")) is not Spot.ONE:
+        rule = "members of a group at several nodes may be several groups: set scenario.placement.subscribers to one"
+        document.add(share, rule, of_key=True)
     arrivals = read_or_none(read_arrivals, document.get(*WORKLOAD, "schedule", "arrivals"))
     spot = read_or_none(e.read_spot, document.get(*_PLACEMENT, "publishers"))
     if arrivals is Arrivals.SATURATE and spot is not Spot.ONE:

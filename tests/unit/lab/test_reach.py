@@ -1,10 +1,15 @@
 """How many connections the limits of a machine allow."""
 
+from dataclasses import replace
+
 import pytest
 
-from brokerlab.lab.reach import Reach, connections_of, read_reach, shortfalls
+from brokerlab.lab.reach import Reach, connections_of, nodes_shortfall, read_reach, shortfalls
+from brokerlab.study.ensemble_values import Ensemble, Join
 from brokerlab.study.life import loopback_addresses
-from brokerlab.study.values import ClientLife, Workload
+from brokerlab.study.limit_values import Limits
+from brokerlab.study.plan import Cell
+from brokerlab.study.values import BrokerChoice, ClientLife, Workload
 
 pytestmark = pytest.mark.unit
 REACH = Reach(open_files=100_000, ports=28_000, memory=90_000)
@@ -50,3 +55,20 @@ def test_shortfalls_are_told_in_numbers(asked, problems):
 
 def test_this_machine_can_hold_some():
     assert read_reach().most() > 0
+
+
+def test_nodes_that_do_not_fit_into_the_memory_are_refused():
+    """Three nodes of 2 GiB each need 6 GiB."""
+    three = Ensemble(3, Join.BRIDGE)
+    cell = Cell(
+        "broker-a",
+        (),
+        BrokerChoice("a", "a"),
+        Workload(),
+        Limits(memory_bytes=2 << 30),
+        ensemble=Ensemble(3, Join.BRIDGE),
+    )
+
+    assert nodes_shortfall(cell, 6 << 30) == ""
+    assert nodes_shortfall(cell, 5 << 30).endswith("the 5.0 GiB that are free are enough for 2")
+    assert nodes_shortfall(replace(cell, ensemble=Ensemble()), 1 << 30) == ""

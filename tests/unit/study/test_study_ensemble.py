@@ -111,6 +111,7 @@ def test_cluster_of_a_broker_that_has_none_is_refused(read):
         ("scenario.locality=120 %", "scenario.locality", "from 0 % to 100 %"),
         ("scenario.workload.transport=tls", "scenario.workload.transport", "bare TCP"),
         ("scenario.workload.role=echo", "scenario.workload.role", "one-way"),
+        ("scenario.workload.topics.share=g", "scenario.workload.topics.share", "several groups"),
         ("system.brokers.two.driver=theirs", "system.ensemble.join", "somebody's own"),
     ],
 )
