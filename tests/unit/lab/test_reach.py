@@ -66,7 +66,7 @@ def test_nodes_that_do_not_fit_into_the_memory_are_refused():
         BrokerChoice("a", "a"),
         Workload(),
         Limits(memory_bytes=2 << 30),
-        ensemble=Ensemble(3, Join.BRIDGE),
+        ensemble=three,
     )
 
     assert nodes_shortfall(cell, 6 << 30) == ""
