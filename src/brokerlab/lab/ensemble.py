@@ -25,7 +25,7 @@ from brokerlab.brokers.starting import Started, process_of
 from brokerlab.errors import RunError, UserError
 from brokerlab.inside import inside
 from brokerlab.lab.crossing import Crossed, Door, NotCrossedError, prove_crossings
-from brokerlab.lab.joints import joint_process
+from brokerlab.lab.joints import await_joined, joint_process
 from brokerlab.lab.proof import Proof, named, prove_ready
 from brokerlab.lab.stand import Stand
 from brokerlab.load.client import Login
@@ -97,7 +97,7 @@ class Relaid:
     lost: tuple[int, ...]
     pairs: tuple[Pair, ...]  # the whole tree
     laid: tuple[Pair, ...]  # what is new of it
-    laid_s: float  # until the new bridges were started
+    laid_s: float  # until the new bridges were connected
     crossed_s: float  # until messages of every node had reached every other
     crossed: Crossed
 
@@ -181,6 +181,7 @@ class Nodes:
         for pair, end in openers(self.pairs, self.setup.drivers).items():
             if end is None:
                 self._lay(pair)
+        await_joined(self.joints.values())
 
     def _lay(self, pair: Pair) -> None:
         """Bridges two nodes by a process of our own."""
@@ -245,6 +246,7 @@ class Nodes:
             self.joints.pop(pair).stop()
         for pair in laid:
             self._lay(pair)
+        await_joined(self.joints[pair] for pair in laid)
         self.pairs = tree
         laid_s = time.monotonic() - began
         crossed = self._cross(left)
