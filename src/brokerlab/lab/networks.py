@@ -6,15 +6,31 @@ its proofs and probes go the way of the load.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+
+import pyarrow as pa
 
 from brokerlab.inside import inside
 from brokerlab.lab.stand import Stand, on_loopback
+from brokerlab.network.interfaces import Interfaces
+from brokerlab.network.layout import ROUTER
 from brokerlab.network.network import Network
+from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import Manifest
+from brokerlab.record.parts import PartWriter
+from brokerlab.record.schemas import INTERFACES
 from brokerlab.study.topology import Topology, way_rtt_ms, ways
 
+Row = dict[str, object]
 LINKS = "links"  # the node of the carrier's process in the run's resources
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Where a run is written down."""
+
+    manifest: Manifest
+    directory: RunDirectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +40,18 @@ class Ground:
     stand: Stand
     network: Network | None = None  # None: loopback
     reasons: tuple[str, ...] = ()  # links that are not what they claim
+    interfaces: Interfaces | None = None  # of the routers
+    samples: list[Row] = field(default_factory=list)
 
     def pids(self) -> dict[str, list[int]]:
         """The process that carries frames, where one does."""
         carrier = self.network.carrier if self.network else None
         return {LINKS: [carrier.pid]} if carrier else {}
+
+    def sample(self, at_ns: int) -> None:
+        """Reads the counts of the routers' interfaces."""
+        if self.interfaces is not None:
+            self.samples.extend(self.interfaces.read(at_ns))
 
     def require_alive(self) -> None:
         if self.network and self.network.carrier:
@@ -37,9 +60,10 @@ class Ground:
 
 @contextmanager
 def open_ground(
-    topology: Topology, *, nodes: int, seed: int, manifest: Manifest, say: Callable[[str, float], None]
+    topology: Topology, *, nodes: int, seed: int, record: Record, say: Callable[[str, float], None]
 ) -> Iterator[Ground]:
-    """The network of a topology with so many nodes; the manifest gets what was built and what was measured."""
+    """The network of a topology with so many nodes; what was built, measured and counted goes to the record."""
+    manifest = record.manifest
     if topology.is_loopback:
         yield Ground(on_loopback(nodes))
         return
@@ -51,11 +75,22 @@ def open_ground(
             network.section() | {"pairs": [asdict(pair) for pair in pairs], "links": [asdict(row) for row in rows]},
         )
         stand = Stand(network.brokers, network.clients, costs=_costs(topology, network))
-        try:
-            with inside(network.clients[0].namespace):
-                yield Ground(stand, network, tuple(_reasons([row.problems for row in rows])))
-        finally:
-            manifest.add("carrier", network.carrier.section() if network.carrier else None)
+        with Interfaces(network.layout.of_kind(ROUTER)) as interfaces:
+            reasons = tuple(f"the network is not as claimed: {each}" for row in rows for each in row.problems)
+            ground = Ground(stand, network, reasons, interfaces)
+            try:
+                with inside(network.clients[0].namespace):
+                    yield ground
+            finally:
+                manifest.add("carrier", network.carrier.section() if network.carrier else None)
+                _write_samples(ground.samples, record.directory)
+
+
+def _write_samples(samples: Sequence[Row], directory: RunDirectory) -> None:
+    if samples:
+        writer = PartWriter(directory.raw("interfaces"), "samples", INTERFACES)
+        writer.write(pa.RecordBatch.from_pylist(samples, schema=INTERFACES))
+        writer.close()
 
 
 def _costs(topology: Topology, network: Network) -> dict[tuple[int, int], float]:
@@ -67,7 +102,3 @@ def _costs(topology: Topology, network: Network) -> dict[tuple[int, int], float]
         for one in range(len(sites))
         for other in range(one + 1, len(sites))
     }
-
-
-def _reasons(problems: Sequence[tuple[str, ...]]) -> list[str]:
-    return [f"the network is not as claimed: {each}" for row in problems for each in row]

@@ -22,7 +22,7 @@ from brokerlab.lab.cores import pin
 from brokerlab.lab.counting import CounterWatch, Ours
 from brokerlab.lab.guards import machine_reasons, meter_reasons
 from brokerlab.lab.machine import machine_facts, versions
-from brokerlab.lab.networks import open_ground
+from brokerlab.lab.networks import Record, open_ground
 from brokerlab.lab.remote import below_prefix, open_way_in
 from brokerlab.lab.sampling import Sampler
 from brokerlab.lab.starting import Started, start_by_message
@@ -121,7 +121,7 @@ class _Walk:
                 cell.topology,
                 nodes=cell.ensemble.nodes,
                 seed=self._run.seed,
-                manifest=self._manifest,
+                record=Record(self._manifest, self._directory),
                 say=self._watcher.phase_started,
             )
         )
@@ -142,7 +142,9 @@ class _Walk:
         specs = access.admitted(specs_of(self._run, self._cast, doors=self._doors, folder=self._directory.path))
         self._crew = stack.enter_context(Crew(specs))
         self._pinned = pin(self._pids(), broker_cores=cell.limits.cores)
-        self._sampler = stack.enter_context(Sampler(lambda: self._pids() | self._ground.pids(), self._directory))
+        self._sampler = stack.enter_context(
+            Sampler(lambda: self._pids() | self._ground.pids(), self._directory, also=self._ground.sample)
+        )
         self._lookout = stack.enter_context(Lookout())
         self._connect()
         publications = self._publish()

@@ -32,8 +32,8 @@ Pids = Callable[[], Mapping[str, list[int]]]  # processes of each node, now
 class Sampler:
     """A thread that samples until it is left; `mark()` takes a sample at once."""
 
-    def __init__(self, pids: Pids, run: RunDirectory) -> None:
-        self._pids = pids
+    def __init__(self, pids: Pids, run: RunDirectory, *, also: Callable[[int], None] | None = None) -> None:
+        self._pids, self._also = pids, also  # what else is to be sampled, at the same time
         self._writer = PartWriter(run.raw("resources"), "samples", RESOURCES)
         self._rows: list[Row] = []
         self._lock = threading.Lock()
@@ -65,6 +65,8 @@ class Sampler:
                     row = read_process(node, pid, at_ns)
                     if row is not None:
                         self._rows.append(row)
+            if self._also is not None:
+                self._also(at_ns)
         return at_ns
 
     def _watch(self) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from brokerlab.pipeline.schemas import PIPELINE_VERSION
+from brokerlab.pipeline.schemas.manifests import LINK
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import Json
 
@@ -78,6 +79,7 @@ def row_of(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -
         "system_cpu_percent": manifest.get("surroundings", {}).get("system_cpu_percent"),
         "trials": _trials(manifest, phases),
         "counters": [_counter_claim(claim, manifest) for claim in broker.get("counters", [])],
+        "links": [_link(row) for row in manifest.get("network", {}).get("links", [])],
     }
 
 
@@ -94,6 +96,10 @@ def _connections(workload: Json) -> int | None:
         return None
     idle = (workload.get("clients") or {}).get("idle") or 0
     return int(workload["publishers"]) + int(workload["subscribers"]) + int(idle)
+
+
+def _link(row: Json) -> Json:
+    return {name: row.get(name) for name in LINK.names}
 
 
 def _load_columns(workload: Json, meter: Json) -> dict[str, Any]:

@@ -29,6 +29,8 @@ TABLE_NAMES = (
     "capacity",
     "resources",
     "counters",
+    "network",
+    "overhead",
     "cells",
     "comparisons",
     "effects",

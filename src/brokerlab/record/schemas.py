@@ -78,12 +78,28 @@ COUNTERS = pa.schema(
     ]
 )
 
+# The counts of the routers' interfaces since they were made; received is what comes in from the other end.
+INTERFACES = pa.schema(
+    [
+        _field("node", pa.string()),  # "router1"
+        _field("interface", pa.string()),  # by where it leads: "site2" to another router, "switch" to its own site
+        _field("at_ns", pa.int64()),
+        _field("rx_bytes", pa.int64()),
+        _field("rx_packets", pa.int64()),
+        _field("rx_dropped", pa.int64()),
+        _field("tx_bytes", pa.int64()),
+        _field("tx_packets", pa.int64()),
+        _field("tx_dropped", pa.int64()),
+    ]
+)
+
 RAW_SCHEMAS = {
     "publications": PUBLICATIONS,
     "deliveries": DELIVERIES,
     "sessions": SESSIONS,
     "resources": RESOURCES,
     "counters": COUNTERS,
+    "interfaces": INTERFACES,
     # Role echo: what the devices received (the subscriber is the device's number, the rest as it was published), and
     # what they answered (the publisher is the device's number, and a message is due when it was received).
     "device_deliveries": DELIVERIES,

@@ -53,6 +53,8 @@ class Results:
     subscribers: tuple[Row, ...] = ()
     comparisons: tuple[Row, ...] = ()  # this and the next: nothing in tables before pipeline version 6
     effects: tuple[Row, ...] = ()
+    network: tuple[Row, ...] = ()
+    overhead: tuple[Row, ...] = ()
     latency_beside: tuple[Row, ...] = ()  # of what is no load: report/beside.py
 
     @property
@@ -89,6 +91,8 @@ def read_results(results: StudyDirectory) -> Results:
         subscribers=_rows_if_made(results, "subscribers"),
         comparisons=_rows_if_made(results, "comparisons"),
         effects=_rows_if_made(results, "effects"),
+        network=_rows_if_made(results, "network"),
+        overhead=_rows_if_made(results, "overhead"),
         latency_beside=tuple(row for row in _rows(results, "latency") if is_beside(row)),
     )
 

@@ -1,7 +1,18 @@
 """The names that a study may use beside its own, and those that the design has and this version has not."""
 
-METRICS = ("latency", "delivery", "throughput", "timeline", "jitter", "sessions", "capacity", "resources", "counters")
-METRICS_LATER = ("traffic", "network", "faults", "quality")
+METRICS = (
+    "latency",
+    "delivery",
+    "throughput",
+    "timeline",
+    "jitter",
+    "sessions",
+    "capacity",
+    "resources",
+    "counters",
+    "network",
+)
+METRICS_LATER = ("traffic", "faults", "quality")
 
 # The metrics of the cells table, by which brokers can be ranked.
 RANKS = (

@@ -41,7 +41,7 @@ def _in_phase(samples: pa.Table, at_ns: Longs, phase: Phase) -> dict[str, Any]:
     place = is_inside if is_inside.any() else _around(at_ns, phase)
     inside = rss[place]
     return {
-        "cpu_ns": _growth(at_ns, longs(samples, "cpu_ns"), phase),
+        "cpu_ns": growth(at_ns, longs(samples, "cpu_ns"), phase),
         "rss_first_bytes": float(np.interp(0, at_ns - phase.start_ns, rss)),
         "rss_mean_bytes": float(inside.mean()),
         "rss_max_bytes": int(inside.max()),
@@ -57,7 +57,7 @@ def _around(at_ns: Longs, phase: Phase) -> slice:
     return slice(after - 1, after + 1)
 
 
-def _growth(at_ns: Longs, total: Longs, phase: Phase) -> float:
+def growth(at_ns: Longs, total: Longs, phase: Phase) -> float:
     """How much a cumulative value grew in the phase.
 
     With a sample at each edge this is the largest minus the smallest value; without one the edge
@@ -69,7 +69,7 @@ def _growth(at_ns: Longs, total: Longs, phase: Phase) -> float:
 
 def _growth_if_known(samples: pa.Table, column: str, at_ns: Longs, phase: Phase) -> float | None:
     values, known = longs_or_zero(samples, column)
-    return _growth(at_ns, values, phase) if known.all() else None
+    return growth(at_ns, values, phase) if known.all() else None
 
 
 def _largest_if_known(samples: pa.Table, column: str, place: Bools | slice) -> int | None:

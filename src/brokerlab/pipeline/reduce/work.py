@@ -17,6 +17,7 @@ import pyarrow as pa
 from brokerlab.pipeline.manifests import RunFacts
 from brokerlab.pipeline.reduce.expectation import Expectation, expectation
 from brokerlab.pipeline.reduce.groups import ALL, Latencies
+from brokerlab.pipeline.reduce.inbound import inbound, read_interfaces
 from brokerlab.pipeline.reduce.latency import Tally
 from brokerlab.pipeline.reduce.ledger import COLUMNS, Ledger
 from brokerlab.pipeline.reduce.parts import (
@@ -81,7 +82,7 @@ def bundles_of(work: Sequence[Work], *, count: int) -> list[tuple[Work, ...]]:
 def reduce_work(work: Work) -> Iterator[pa.RecordBatch]:
     """The partial results of one piece, as batches of schemas.families.PARTIALS; a damaged file becomes a problem."""
     parts: tuple[Callable[[Work], list[pa.RecordBatch]], ...] = (
-        (_deliveries,) if work.deliveries else (_publications, _parts, _usage, _counters, _sessions)
+        (_deliveries,) if work.deliveries else (_publications, _parts, _usage, _inbound, _counters, _sessions)
     )
     for part in parts:
         try:
@@ -309,6 +310,11 @@ def _parts(work: Work) -> list[pa.RecordBatch]:
         *([] if echo is None else [partial(run, "echo", echo)]),
         *(batch for (kind, group), tally in own.items() if tally.n for batch in _latency(run, kind, group, tally)),
     ]
+
+
+def _inbound(work: Work) -> list[pa.RecordBatch]:
+    samples = read_interfaces(map(str, work.run.directory.files("interfaces")))
+    return _partial_of_rows(work.run, "inbound", list(inbound(samples, work.run.phases)))
 
 
 def _usage(work: Work) -> list[pa.RecordBatch]:

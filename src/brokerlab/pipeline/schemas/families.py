@@ -84,6 +84,9 @@ USAGE = schema(
     open_files_max=LONG,
 )
 
+# One row per interface of a router and phase.
+INBOUND = schema(node=TEXT, interface=TEXT, phase=TEXT, seconds=REAL, rx_bytes=REAL, rx_packets=REAL, rx_dropped=REAL)
+
 # One row per counter of a node.
 COUNTER = schema(
     node=TEXT,
@@ -171,6 +174,7 @@ FAMILIES = {
     "moments": MOMENTS,
     "bucket": BUCKET,
     "usage": USAGE,
+    "inbound": INBOUND,
     "counter": COUNTER,
     "expected_flow": EXPECTED_FLOW,
     "rhythm": RHYTHM,

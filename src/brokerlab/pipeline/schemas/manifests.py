@@ -24,6 +24,22 @@ TRIAL = schema(
     why_not=TEXTS,
 )
 
+# One direction of a link, as it was claimed and as it was measured before the run.
+LINK = schema(
+    link=TEXT,  # from host to host: router1>router2
+    kind=TEXT,  # veth: the kernel's plain wire | netem | userspace
+    claimed_rtt_ms=REAL,  # there and back
+    measured_rtt_ms=REAL,  # the median; null: no echo came back
+    claimed_delay_ms=REAL,  # of this direction
+    measured_delay_ms=REAL,
+    claimed_rate_bits_per_s=REAL,  # of whole frames; null: no limit is claimed
+    measured_rate_bits_per_s=REAL,
+    claimed_loss_percent=REAL,
+    measured_loss_percent=REAL,  # null: nothing is claimed of the link, so none were sent
+    probes=LONG,
+    problems=TEXTS,
+)
+
 # One row per run directory whose manifest can be read.
 ABOUT_A_RUN = {
     "run_id": TEXT,
@@ -74,6 +90,7 @@ MANIFESTS = schema(
     system_cpu_percent=REAL,  # of all cores of the machine, measure phase
     trials=T.ArrayType(TRIAL),
     counters=T.ArrayType(COUNTER_CLAIM),
+    links=T.ArrayType(LINK),
 )
 
 # Places in the order of every table: cells in natural order, then repetitions.
