@@ -46,10 +46,10 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def watching(expected_s: float, runs: int) -> Iterator[Watcher]:
-    """A watcher that fits where the output goes."""
+def watching(expected_s: float, runs: int, *, plainly: bool = False) -> Iterator[Watcher]:
+    """A watcher that fits where the output goes; plainly: without bars, also on a terminal."""
     left = TimeLeft(expected_s, runs)
-    if not is_terminal():
+    if plainly or not is_terminal():
         yield LineWatcher(left)
         return
     with _bars() as progress:

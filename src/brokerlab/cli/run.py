@@ -12,6 +12,7 @@ import typer
 
 from brokerlab.cli.analyze import write_tables
 from brokerlab.cli.clean import said
+from brokerlab.cli.holding import Holding
 from brokerlab.cli.outcome import print_outcome
 from brokerlab.cli.outdir import Mode, opened
 from brokerlab.cli.plan import machine_notes
@@ -65,6 +66,7 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Make the runs that are missing in DIR.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Set what is in DIR aside, and start again.")] = False,
     stop_after: Annotated[StopAfter | None, typer.Option("--stop-after", help="Stop after this step.")] = None,
+    hold: Annotated[bool, typer.Option("--hold", help="Wait in the first run with all up; say how to enter.")] = False,
 ) -> ExitCode:
     """Make the runs of a study, its tables and its report.
 
@@ -81,7 +83,7 @@ def run(
         opened(results, mode, plan_text=plan_text, study_text=study_text),
         _told_when_interrupted(request, prepared.plan, results),
     ):
-        _make_runs(prepared, results)
+        _make_runs(prepared, results, hold=hold)
         return _finish(prepared, results, stop_after)
 
 
@@ -110,7 +112,7 @@ def _java_problem() -> UserError | None:
     return None
 
 
-def _make_runs(prepared: Prepared, results: StudyDirectory) -> None:
+def _make_runs(prepared: Prepared, results: StudyDirectory, *, hold: bool) -> None:
     from brokerlab.lab.campaign import make_runs  # noqa: PLC0415 - compiles the load path, which --help does without
 
     plan = prepared.plan
@@ -125,8 +127,8 @@ def _make_runs(prepared: Prepared, results: StudyDirectory) -> None:
     left_s = plan.expected_s * left / max(1, len(plan.runs))
     already = f", {done} already there" if done else ""
     say(f"{prepared.study.name}: {left} runs of {len(plan.cells)} cells, about {duration(left_s)}{already}")
-    with watching(left_s, left) as watcher:
-        make_runs(prepared.study, plan, results, watcher=watcher)
+    with watching(left_s, left, plainly=hold) as watcher:
+        make_runs(prepared.study, plan, results, watcher=Holding(watcher, results) if hold else watcher)
 
 
 def _clean() -> None:

@@ -14,7 +14,7 @@ from brokerlab.brokers.registry import DRIVERS, PINNED
 from brokerlab.errors import UserError
 from brokerlab.lab.reach import connections_of, nodes_shortfall, read_reach, shortfalls
 from brokerlab.lab.remote import check_reachable
-from brokerlab.network.privileges import reason_unable
+from brokerlab.network.privileges import reason_deaf, reason_unable
 from brokerlab.presets import preset_names, preset_path
 from brokerlab.study.access import users_of
 from brokerlab.study.facts import DriverFacts
@@ -78,8 +78,10 @@ def _refuse_too_many_connections(plan: Plan) -> None:
 
 
 def _require_networks(study: Study) -> None:
-    """Only loopback is there without being made."""
+    """Only loopback is there without being made, and only root may listen to it."""
     topology = study.scenario.topology
+    if study.deploy.captures and (reason := reason_deaf()) is not None:
+        raise UserError(f"deploy.captures: {reason}", hint="run it as root, or with --set deploy.captures=[]")
     if not topology.is_loopback and (reason := reason_unable()) is not None:
         raise UserError(
             f"scenario.topology: {topology.shape} cannot be made here: {reason}",

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from brokerlab.inside import inside
 from brokerlab.lab.stand import Stand, on_loopback
+from brokerlab.network.capture import Captures, taps_of
 from brokerlab.network.interfaces import Interfaces
-from brokerlab.network.layout import ROUTER
+from brokerlab.network.layout import ROUTER, Layout
 from brokerlab.network.network import Network
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import Manifest
@@ -48,6 +49,9 @@ class Ground:
         carrier = self.network.carrier if self.network else None
         return {LINKS: [carrier.pid]} if carrier else {}
 
+    def layout(self) -> Layout | None:
+        return self.network.layout if self.network else None
+
     def sample(self, at_ns: int) -> None:
         """Reads the counts of the routers' interfaces."""
         if self.interfaces is not None:
@@ -74,7 +78,9 @@ def open_ground(
             "network",
             network.section() | {"pairs": [asdict(pair) for pair in pairs], "links": [asdict(row) for row in rows]},
         )
-        stand = Stand(network.brokers, network.clients, costs=_costs(topology, network))
+        # One broker is far from its clients, which are on the first site; of several each has clients of its own site.
+        homes = network.clients[:1] if nodes == 1 else network.clients
+        stand = Stand(network.brokers, homes, costs=_costs(topology, network))
         with Interfaces(network.layout.of_kind(ROUTER)) as interfaces:
             reasons = tuple(f"the network is not as claimed: {each}" for row in rows for each in row.problems)
             ground = Ground(stand, network, reasons, interfaces)
@@ -84,6 +90,19 @@ def open_ground(
             finally:
                 manifest.add("carrier", network.carrier.section() if network.carrier else None)
                 _write_samples(ground.samples, record.directory)
+
+
+@contextmanager
+def capturing(ground: Ground, names: Sequence[str], *, ports: Sequence[int], record: Record) -> Iterator[Captures]:
+    """Captures at these taps; the manifest says what was taken, also where it is nothing."""
+    homes = [place.site for place in ground.stand.clients]
+    captures = Captures(taps_of(ground.layout(), names, ports=ports, homes=homes), record.directory.path)
+    try:
+        with captures:
+            yield captures
+    finally:
+        if names:
+            record.manifest.add("captures", captures.section)
 
 
 def _write_samples(samples: Sequence[Row], directory: RunDirectory) -> None:

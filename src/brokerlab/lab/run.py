@@ -22,7 +22,7 @@ from brokerlab.lab.cores import pin
 from brokerlab.lab.counting import CounterWatch, Ours
 from brokerlab.lab.guards import machine_reasons, meter_reasons
 from brokerlab.lab.machine import machine_facts, versions
-from brokerlab.lab.networks import Record, open_ground
+from brokerlab.lab.networks import Record, capturing, open_ground
 from brokerlab.lab.remote import below_prefix, open_way_in
 from brokerlab.lab.sampling import Sampler
 from brokerlab.lab.starting import Started, start_by_message
@@ -115,13 +115,13 @@ class _Walk:
                 self._manifest.add("search", search_section(self._trials))
 
     def _go(self, stack: ExitStack) -> Verdict:
-        cell = self._run.cell
+        cell, record = self._run.cell, Record(self._manifest, self._directory)
         self._ground = stack.enter_context(
             open_ground(
                 cell.topology,
                 nodes=cell.ensemble.nodes,
                 seed=self._run.seed,
-                record=Record(self._manifest, self._directory),
+                record=record,
                 say=self._watcher.phase_started,
             )
         )
@@ -140,10 +140,17 @@ class _Walk:
         watches = [stack.enter_context(watch) for watch in self._counter_watches()]
         wills = stack.enter_context(WillWatch(cell.workload, door=self._doors[0], run=self._directory))
         specs = access.admitted(specs_of(self._run, self._cast, doors=self._doors, folder=self._directory.path))
+        ports = sorted({door.port for door in self._doors})
+        taps = self._study.deploy.captures
+        captures = stack.enter_context(capturing(self._ground, taps, ports=ports, record=record))
         self._crew = stack.enter_context(Crew(specs))
         self._pinned = pin(self._pids(), broker_cores=cell.limits.cores)
         self._sampler = stack.enter_context(
-            Sampler(lambda: self._pids() | self._ground.pids(), self._directory, also=self._ground.sample)
+            Sampler(
+                lambda: self._pids() | self._ground.pids() | captures.pids(),
+                self._directory,
+                also=self._ground.sample,
+            )
         )
         self._lookout = stack.enter_context(Lookout())
         self._connect()

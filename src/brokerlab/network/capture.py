@@ -49,8 +49,10 @@ class Tap:
         return f"traffic/{self.name}-{self.place.replace(' ', '-')}.pcap"
 
 
-def taps_of(layout: Layout | None, names: Sequence[str], *, ports: Sequence[int]) -> list[Tap]:
-    """The taps of these names; without a layout all are on the machine's own loopback."""
+def taps_of(
+    layout: Layout | None, names: Sequence[str], *, ports: Sequence[int], homes: Sequence[int] = ()
+) -> list[Tap]:
+    """The taps of these names, of clients on the sites `homes`; without a layout all are on the machine's loopback."""
     if layout is None:
         return [
             Tap(name, "this-machine lo", None, "lo", _taken(name, ports, is_loopback=True))
@@ -62,6 +64,7 @@ def taps_of(layout: Layout | None, names: Sequence[str], *, ports: Sequence[int]
         Tap(name, f"{host.name} eth0", host.namespace, "eth0", _taken(name, ports))
         for name in names
         for host in layout.of_kind(hosts.get(name, ""))
+        if host.kind == BROKER or host.site in homes
     ]
     if ROUTER in names:
         ends = [end for cable in layout.cables for end in (cable.first, cable.second)]

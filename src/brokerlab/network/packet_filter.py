@@ -14,7 +14,7 @@ _JUMP_EQUAL, _RETURN = 0x15, 0x06
 _ETHER_TYPE, _PROTOCOL, _HEADER = 12, 23, 14  # places in a frame
 _IPV4, _TCP = 0x0800, 6
 _PACKET_TYPE = 0xFFFFF000 + 4  # SKF_AD_OFF + SKF_AD_PKTTYPE
-_OUTGOING = 4
+_FOR_OTHERS, _OUTGOING = 3, 4  # packet(7): what a switch sends to all, not knowing better, is nobody's traffic
 _WHOLE = 0x40000
 _SO_ATTACH_FILTER = 26
 _Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
@@ -32,9 +32,9 @@ class Taken:
 
 def program(taken: Taken) -> list[_Instruction]:
     """The filter; the last two instructions drop and take."""
-    checks: list[_Instruction] = []
+    checks: list[_Instruction] = [(_LOAD_WORD, 0, 0, _PACKET_TYPE), _unless_drop(_FOR_OTHERS)]
     if not taken.with_outgoing:
-        checks += [(_LOAD_WORD, 0, 0, _PACKET_TYPE), _unless_drop(_OUTGOING)]
+        checks.append(_unless_drop(_OUTGOING))
     checks += [(_LOAD_HALF, 0, 0, _ETHER_TYPE), _if_drop_else(_IPV4)]
     checks += [(_LOAD_BYTE, 0, 0, _PROTOCOL), _if_drop_else(_TCP)]
     if not taken.ports:

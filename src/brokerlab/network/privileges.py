@@ -19,6 +19,11 @@ def reason_unable() -> str | None:
     return None
 
 
+def reason_deaf() -> str | None:
+    """Why this process cannot capture; None where it can."""
+    return None if _capabilities() >> _CAP_NET_RAW & 1 else "captures need root, or CAP_NET_RAW"
+
+
 def _needed() -> dict[str, int]:
     return {"CAP_SYS_ADMIN": _CAP_SYS_ADMIN, "CAP_NET_ADMIN": _CAP_NET_ADMIN, "CAP_NET_RAW": _CAP_NET_RAW}
 

@@ -194,7 +194,8 @@ def problems(row: Measured, link: Link, direction: Direction) -> list[str]:
             confidence=CONFIDENCE,
             correlation=direction.correlation_percent / 100,
         )
-        if not low <= row.measured_loss_percent / 100 <= high:
+        lost = round(row.measured_loss_percent / 100 * row.probes)  # whole again, so that the edges are exact
+        if not low <= lost / row.probes <= high:
             found.append(
                 f"{row.link}: claims a loss of {direction.loss_percent:g} %, measured {row.measured_loss_percent:.2f} %"
                 f" of {row.probes} probes"

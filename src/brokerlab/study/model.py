@@ -261,9 +261,10 @@ class DeployPart(Part):
     seed: Annotated[int, PlainValidator(readers.read_seed)] = _DEPLOY.seed
     phases: PhasesPart = PhasesPart()
     load_on: Annotated[str, PlainValidator(readers.read_load_on)] = _DEPLOY.load_on
+    captures: list[Annotated[str, PlainValidator(readers.read_tap)]] = Field(default=[])
 
     def value(self) -> v.Deploy:
-        return v.Deploy(self.repetitions, self.seed, self.phases.value(), self.load_on)
+        return v.Deploy(self.repetitions, self.seed, self.phases.value(), self.load_on, tuple(self.captures))
 
 
 class GuardsPart(Part):

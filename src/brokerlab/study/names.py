@@ -38,6 +38,7 @@ RANKS = (
 
 ARRIVALS_LATER: tuple[str, ...] = ()
 FACTORS_LATER = ("deployment", "security", "environment", "topology", "arrivals")
+TAPS = ("publisher", "broker", "subscriber", "router")
 LOAD_ON = ("local",)
 LOAD_ON_LATER = ("spark",)
 PROTOCOLS = ("3.1", "3.1.1", "5.0")

@@ -80,6 +80,10 @@ def read_load_on(written: object) -> str:
     return check_name("place of the load", written, known=names.LOAD_ON, later=names.LOAD_ON_LATER)
 
 
+def read_tap(written: object) -> str:
+    return check_name("tap", written, known=names.TAPS)
+
+
 def read_repetitions(written: object) -> int:
     return read_whole(written, least=1, most=_MOST_REPETITIONS)
 

@@ -96,6 +96,7 @@ def _check_duplicates(document: Document) -> None:
     for factor, kind in FACTORS.items():
         _check_distinct(document, (*VARIABLES, factor), kind.read)
     _check_distinct(document, ("metrics",), lambda metric: metric)
+    _check_distinct(document, ("deploy", "captures"), lambda tap: tap)
 
 
 def _check_distinct(document: Document, path: KeyPath, read: Callable[[object], Any]) -> None:

@@ -24,6 +24,7 @@ def check_topology(document: Document, used: Iterable[tuple[str, str]]) -> None:
     topology = _topology(document)
     if topology is None:
         return
+    _check_taps(document, topology)
     varied = [factor for factor in _FACTORS if (*VARIABLES, factor) in document.places]
     _check_factors(document, topology, varied)
     nodes = read_or_none(read_nodes, document.get(*_NODES)) or 1
@@ -38,6 +39,12 @@ def check_topology(document: Document, used: Iterable[tuple[str, str]]) -> None:
     for name, driver in used:
         if driver == "remote":
             document.add(TOPOLOGY, f"broker {name} is reached over somebody else's network: write {LOOPBACK}")
+
+
+def _check_taps(document: Document, topology: Topology) -> None:
+    for path, tap in items_of(document, ("deploy", "captures")):
+        if tap == "router" and topology.sites < 2:
+            document.add(path, f"the topology {topology.shape} has no routers that hear each other")
 
 
 def _topology(document: Document) -> Topology | None:

@@ -328,6 +328,7 @@ class Deploy:
     seed: int = 1
     phases: Phases = Phases()
     load_on: str = "local"
+    captures: tuple[str, ...] = ()  # taps where packets are written to files: network/capture.py
 
 
 @dataclass(frozen=True, slots=True)

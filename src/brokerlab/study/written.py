@@ -190,7 +190,7 @@ def _deploy(deploy: Deploy, arrivals: Arrivals) -> dict[str, Any]:
         "seed": deploy.seed,
         "phases": _on_one_line(phases),
         "load_on": deploy.load_on,
-    }
+    } | ({"captures": _list(deploy.captures)} if deploy.captures else {})
 
 
 def _analysis(analysis: Analysis) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Links: what they claim and what was measured before the run."""
 
-from brokerlab.pipeline.schemas.kinds import BOOL, TEXT, Table, schema
+from brokerlab.pipeline.schemas.kinds import BOOL, TEXT, Among, Table, schema
 from brokerlab.pipeline.schemas.manifests import LINK
+
+_KINDS = ("veth", "netem", "userspace")  # those that claim something last
 
 NETWORK = schema(
     run_id=TEXT,
@@ -10,4 +12,4 @@ NETWORK = schema(
     is_as_claimed=BOOL,
 )
 
-TABLE = Table(NETWORK, grain=("run_id", "link"), order=("position", "link"))
+TABLE = Table(NETWORK, grain=("run_id", "link"), order=("position", Among("kind", _KINDS), "link"))
