@@ -8,6 +8,7 @@ from pathlib import Path
 from brokerlab.brokers.base import Security
 from brokerlab.lab.ensemble import Nodes, Setup
 from brokerlab.lab.stand import Stand
+from brokerlab.load.client import Login
 from brokerlab.network.network import Network
 from brokerlab.study.ensemble_values import BridgeShape, Ensemble
 from brokerlab.study.topology import MESH, Topology
@@ -19,7 +20,7 @@ QUIET_S = 0.3  # what goes round comes again within it
 
 
 @contextlib.contextmanager
-def joined(names, folder, *, join):
+def joined(names, folder, *, join, users=None):
     """The nodes, in namespaces of their own; bridges are laid to the first from all others."""
     private = folder / "private"
     private.mkdir(mode=0o700)
@@ -29,10 +30,17 @@ def joined(names, folder, *, join):
             tuple(BrokerChoice(name, name) for name in names),
             Stand(network.brokers, network.clients),
             folder / "nodes",
-            security=Security(folder=private),
+            security=Security(folder=private, users=users or {}),
+            login=login_of(users or {}),
         )
         with Nodes(setup) as nodes:
             yield nodes
+
+
+def login_of(users):
+    for name, password in users.items():
+        return Login(user=name, password=password.encode())
+    return Login()
 
 
 def crossings(nodes, qos):

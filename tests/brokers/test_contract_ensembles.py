@@ -4,6 +4,7 @@
 """
 
 import os
+from dataclasses import replace
 
 import pytest
 from broker_rig import CHOICE, chosen_drivers, expected_qos, is_running
@@ -11,7 +12,9 @@ from ensemble_rig import ROUNDS, crossings, joined, namespaces, wait_until
 
 from brokerlab.brokers.base import Bridges, Clusters, Missing, TellsMembers
 from brokerlab.brokers.registry import DRIVERS
+from brokerlab.errors import RunError
 from brokerlab.inside import inside
+from brokerlab.load.client import Login
 from brokerlab.study.ensemble_values import Join
 
 pytestmark = [
@@ -20,8 +23,10 @@ pytestmark = [
 ]
 
 NODES = 3
-# Each speaks another set of versions and levels; with the quick ones this would be one ensemble too many.
-STRANGERS = [name for name in ("hivemq", "nats", "rabbitmq", "rumqttd") if CHOICE in os.environ]
+HAS_TIME = CHOICE in os.environ  # without it this would be some ensembles too many
+# Each speaks another set of versions and levels.
+STRANGERS = [name for name in ("hivemq", "nats", "rabbitmq", "rumqttd") if HAS_TIME and name in chosen_drivers()]
+ALICE = {"alice": "in wonderland"}
 
 
 def having(protocol, names):
@@ -66,6 +71,19 @@ def test_messages_cross_every_pair_of_nodes_of_a_cluster(name, tmp_path, nothing
             for process in nodes.processes:
                 with inside(process.namespace):
                     wait_until(lambda process=process: driver.members(process.node) == NODES, "all are members")
+
+
+@pytest.mark.parametrize("name", having(Clusters, chosen_drivers() if HAS_TIME else ()))
+def test_cluster_that_asks_for_passwords_forms_and_refuses_strangers(name, tmp_path, nothing_left):
+    driver = require(name)
+    if not driver.abilities.has_credentials:
+        pytest.skip(f"{name} has no user names")
+    with joined([name] * NODES, tmp_path, join=Join.CLUSTER, users=ALICE) as nodes:
+        nothing_left.append(Seen(nodes))
+        assert_all_came(crossings(nodes, 1), 1, nodes=NODES)
+        for door in nodes.doors():
+            with pytest.raises(RunError):
+                replace(door, login=Login(user="alice", password=b"in london")).open()
 
 
 @pytest.mark.parametrize("name", having(Bridges, chosen_drivers()))
