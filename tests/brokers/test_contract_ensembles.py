@@ -42,11 +42,11 @@ def require(name):
 @pytest.fixture
 def nothing_left(tmp_path):
     """What an ensemble must leave behind: configurations and logs."""
-    before, seen = namespaces(), []
+    seen = []
     yield seen
     (nodes,) = seen
     assert not any(is_running(pid) for pid in nodes.pids)
-    assert namespaces() - before == set()
+    assert namespaces() & nodes.namespaces == set()
     for number, node in enumerate(nodes.described):
         folder = tmp_path / "nodes" / str(number)
         left = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
@@ -58,6 +58,7 @@ class Seen:
 
     def __init__(self, nodes):
         self.pids = [pid for process in nodes.processes for pid in process.pids()]
+        self.namespaces = {place.namespace for place in (*nodes.setup.stand.brokers, *nodes.setup.stand.clients)}
         self.described = [process.node for process in nodes.processes]
 
 
