@@ -296,7 +296,8 @@ def _bridged(setup: Setup, seat: Seat, seats: Sequence[Seat], opening: Mapping[P
     if far and isinstance(broker, Bridges):
         peers = [_peer(setup, seats[number]) for number in far]
         return broker.bridged(choice, seat, peers=peers, security=security)
-    return broker.node(choice, folder=seat.folder, host=seat.host, port=seat.port, security=security)
+    with inside(setup.stand.brokers[seat.index].namespace):  # its driver looks for ports that are free there
+        return broker.node(choice, folder=seat.folder, host=seat.host, port=seat.port, security=security)
 
 
 def _own(setup: Setup, seat: Seat) -> Security:
