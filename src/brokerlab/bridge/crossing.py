@@ -2,17 +2,19 @@
 
 import base64
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from brokerlab.bridge.counters import Counters
+from brokerlab.bridge.hands import Hand, Outcome, outcome
 from brokerlab.bridge.inlet import Inlet
 from brokerlab.bridge.lane import Lane
 from brokerlab.bridge.link import Link
 from brokerlab.bridge.log import Log
-from brokerlab.bridge.steps import BadMessageError, Message, transformed
+from brokerlab.bridge.steps import Message
 from brokerlab.bridge.topics import rewritten
 from brokerlab.bridge.values import Route
 from brokerlab.bridge.walks import (
@@ -37,14 +39,34 @@ from brokerlab.load.properties import Properties, encode_properties
 
 _MOST_TOPICS = 65_536  # whose rewriting is remembered
 _SPARE_BYTES = 1024  # of a packet for what stands around the payload
+_BATCH = 256  # messages that a hand gets at once
 Told = Callable[[Link, str, bool], None]
+_Taken = tuple[list[int], Message]  # a row, and the message that it told of
+
+
+@dataclass(slots=True)
+class _Table:
+    """The work of one hand."""
+
+    hand: Hand
+    waiting: deque[_Taken] = field(default_factory=deque)
+    given: list[_Taken] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        return len(self.waiting) + len(self.given)
 
 
 class Crossing:
     """Implements what its inlet and its lanes ask for."""
 
-    def __init__(self, route: Route, log: Log, counters: Counters, *, told: Told, joined: Callable[[], None]) -> None:
+    def __init__(
+        self, route: Route, log: Log, counters: Counters, hands: Sequence[Hand], *, told: Told,
+        joined: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """Without hands messages are transformed here."""
         self.route, self.log, self.counters = route, log, counters
+        self._tables = [_Table(hand) for hand in hands]
         self._told, self._joined = told, joined
         self.inlet: Inlet
         self.lanes: list[Lane] = []
@@ -72,11 +94,13 @@ class Crossing:
     @property
     def is_idle(self) -> bool:
         """Nothing is on its way to the target."""
-        return not any(lane.is_busy for lane in self.lanes)
+        return not any(lane.is_busy for lane in self.lanes) and not any(table.count for table in self._tables)
 
     # -- from the inlet -------------------------------------------------------------------------------------------
 
     def room(self) -> int:
+        if self._tables:
+            return min(lane.room() - table.count for lane, table in zip(self.lanes, self._tables, strict=True))
         return min(lane.room() for lane in self.lanes)
 
     def pass_on(self, buffer: Bytes, rows: Longs, count: int) -> None:
@@ -84,7 +108,7 @@ class Crossing:
         longest = min(lane.longest_packet for lane in self.lanes) - _SPARE_BYTES
         sizes = rows[:count, END] - rows[:count, PAYLOAD_AT] + rows[:count, PROPERTIES_BYTES]
         if self.route.steps or np.any(sizes > longest):
-            self._send([self._changed(buffer, row, longest) for row in rows[:count].tolist()])
+            self._transform([(row, self._message(buffer, row)) for row in rows[:count].tolist()])
             return
         names = buffer
         if self.route.topics:
@@ -118,6 +142,9 @@ class Crossing:
 
     def session_lost(self) -> None:
         self.log.forget_upstream()
+        for table in self._tables:
+            for row, _ in (*table.waiting, *table.given):
+                row[UPSTREAM] = row[DOWNSTREAM] = 0
         for lane in self.lanes:
             lane.sweep()
 
@@ -153,16 +180,43 @@ class Crossing:
 
     # -- the transformer ------------------------------------------------------------------------------------------
 
-    def _changed(self, buffer: Bytes, row: list[int], longest: int) -> tuple[list[int], Message | None]:
-        message = self._message(buffer, row)
-        try:
-            topic = rewritten(message.topic, self.route.topics)
-            changed = transformed(replace(message, topic=topic), self.route.steps)
-            if changed is not None:
-                _check(changed, longest)
-        except BadMessageError as problem:
-            changed = self._dead_letter(message, str(problem))
-        return row, changed
+    def _transform(self, messages: list[_Taken]) -> None:
+        """Here, or by the hand of each message's lane."""
+        if not self._tables:
+            self._finish(
+                [(row, message, outcome(self._renamed(message), self.route.steps)) for row, message in messages]
+            )
+            return
+        for row, message in messages:
+            self._tables[row[LANE]].waiting.append((row, message))
+        for table in self._tables:
+            self._feed(table)
+
+    def _feed(self, table: "_Table") -> None:
+        if table.waiting and not table.hand.is_busy:
+            table.given = [table.waiting.popleft() for _ in range(min(_BATCH, len(table.waiting)))]
+            table.hand.give([self._renamed(message) for _, message in table.given])
+
+    def done(self, hand: Hand) -> None:
+        """A hand has done its batch."""
+        table = next(each for each in self._tables if each.hand is hand)
+        outcomes, given = hand.take(), table.given
+        table.given = []
+        self._feed(table)
+        self._finish([(row, message, made) for (row, message), made in zip(given, outcomes, strict=True)])
+        self.progress()
+
+    def _finish(self, made: list[tuple[list[int], Message, Outcome]]) -> None:
+        longest = min(lane.longest_packet for lane in self.lanes) - _SPARE_BYTES
+        ready: list[tuple[list[int], Message | None]] = []
+        for row, message, found in made:
+            reason = found if isinstance(found, str) else _fault(found, longest)
+            changed = None if isinstance(found, str) else found
+            ready.append((row, self._dead_letter(message, reason) if reason else changed))
+        self._send(ready)
+
+    def _renamed(self, message: Message) -> Message:
+        return replace(message, topic=rewritten(message.topic, self.route.topics)) if self.route.topics else message
 
     def _message(self, buffer: Bytes, row: list[int]) -> Message:
         topic = buffer[row[TOPIC_AT] : row[TOPIC_AT] + row[TOPIC_BYTES]].tobytes()
@@ -228,13 +282,16 @@ class Crossing:
                 self.lanes[row[LANE]].sweep()
 
 
-def _check(message: Message, longest: int) -> None:
-    """What can be published."""
+def _fault(message: Message | None, longest: int) -> str:
+    """Why it cannot be published; empty where it can."""
+    if message is None:
+        return ""
     topic = message.topic
-    if not topic or any(character in topic for character in "+#\0") or len(topic.encode()) > 65_535:
-        raise BadMessageError(f"it has no topic that can be published to: {topic[:60]!r}")
+    if not topic or any(character in topic for character in "+#\0") or len(topic.encode(errors="replace")) > 65_535:
+        return f"it has no topic that can be published to: {topic[:60]!r}"
     if len(message.payload) > longest:
-        raise BadMessageError(f"{len(message.payload)} bytes are more than the target takes ({longest})")
+        return f"{len(message.payload)} bytes are more than the target takes ({longest})"
+    return ""
 
 
 def _properties(block: bytes) -> Properties:

@@ -1,9 +1,9 @@
 """How long the bridge lets the kernel gather messages before it looks at its sockets again.
 
 Waking up costs some 50 µs of CPU, more than all that is done then for a hundred messages. From some thousand messages
-a second on the bridge therefore sleeps a moment, and takes what has come in one go; below that it passes each message
-at once. It does not while messages wait for acknowledgements: a source that has a limit of messages in flight would
-wait for them as long.
+a second on the bridge therefore sleeps until about a hundred have come, and takes them in one go; below that it passes
+each message at once. It does not while messages wait for acknowledgements: a source that has a limit of messages in
+flight would wait for them as long.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,8 @@ from brokerlab.bridge.crossing import Crossing
 
 _LOOK_NS = 20_000_000  # how often the rate is looked at
 _FROM_PER_S = 5_000
-_PAUSE_S = 0.001
+_AT_ONCE = 100  # messages
+_LONGEST_S = 0.002
 
 
 class Gathering:
@@ -28,7 +29,7 @@ class Gathering:
             received = sum(each.counters.received for each in self._crossings)
             per_s = (received - self._received) * 1e9 / (now - self._looked_ns)
             self._looked_ns, self._received = now, received
-            self._pause_s = _PAUSE_S if per_s >= _FROM_PER_S else 0.0
+            self._pause_s = min(_LONGEST_S, _AT_ONCE / per_s) if per_s >= _FROM_PER_S else 0.0
         if not self._pause_s or any(each.is_awaited for each in self._crossings):
             return 0.0
         return self._pause_s

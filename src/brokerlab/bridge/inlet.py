@@ -137,7 +137,8 @@ class Inlet:
 
     def acknowledge(self) -> None:
         """Tells the source what is through, while it is there to hear it."""
-        if self.link.is_open and (used := emit(self._log.upstream, self._acks)):
+        ends = self._log.upstream.ends
+        if self.link.is_open and ends[0] != ends[1] and (used := emit(self._log.upstream, self._acks)):
             self.link.put(memoryview(self._acks[:used].tobytes()))
 
     def close(self) -> None:

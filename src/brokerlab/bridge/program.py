@@ -14,6 +14,7 @@ import numpy as np
 from brokerlab.bridge.counters import Counters
 from brokerlab.bridge.crossing import Crossing
 from brokerlab.bridge.gathering import Gathering
+from brokerlab.bridge.hands import Hand
 from brokerlab.bridge.inlet import Inlet
 from brokerlab.bridge.joint import JOINED
 from brokerlab.bridge.lane import Lane
@@ -73,6 +74,7 @@ class Program:
     board: Switchboard = field(default_factory=Switchboard)
     crossings: list[Crossing] = field(default_factory=list)
     is_joined: bool = False
+    _hands: dict[int, tuple[Crossing, Hand]] = field(default_factory=dict)
     _was_joined: bool = False
     _said: dict[str, str] = field(default_factory=dict)
     _final: str = ""
@@ -81,9 +83,10 @@ class Program:
         """Passes messages until SIGTERM or Ctrl-C; UserError where a broker does not let us in at the start."""
         self._reveal_passwords()
         with ExitStack() as stack:
+            hands = self._hire(stack)
             stack.enter_context(state_folder(self.bridge))
             stack.enter_context(self.board.epoll)
-            self._open(stack)
+            self._open(stack, hands)
             counters = [crossing.counters for crossing in self.crossings]
             tell = stack.enter_context(told_counters(self.bridge.metrics, counters))
             for crossing in self.crossings:
@@ -99,7 +102,19 @@ class Program:
 
     # -- making it ------------------------------------------------------------------------------------------------
 
-    def _open(self, stack: ExitStack) -> None:
+    def _hire(self, stack: ExitStack) -> dict[str, list[Hand]]:
+        """The processes that transform, of routes with several workers; the first of all, so that they hold nothing."""
+        everyone: list[Hand] = []
+        hands: dict[str, list[Hand]] = {}
+        for route in self.bridge.routes:
+            for _ in range(route.workers if route.steps and route.workers > 1 else 0):
+                hand = Hand(route.steps, everyone)
+                stack.callback(hand.close)
+                everyone.append(hand)
+                hands.setdefault(route.name, []).append(hand)
+        return hands
+
+    def _open(self, stack: ExitStack, hands: dict[str, list[Hand]]) -> None:
         logs: dict[str, Log] = {}
         for route in self.bridge.routes:
             needs_memory = self.bridge.brokers[route.source].level < 5 and any(
@@ -110,11 +125,14 @@ class Program:
         nothing = Memory(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
         for route in self.bridge.routes:
             memory = nothing if route.echo is None else logs[route.echo].memory
-            self.crossings.append(self._crossing(route, logs[route.name], memory))
+            self.crossings.append(self._crossing(route, logs[route.name], memory, hands.get(route.name, [])))
 
-    def _crossing(self, route: Route, log: Log, memory: Memory) -> Crossing:
+    def _crossing(self, route: Route, log: Log, memory: Memory, hands: list[Hand]) -> Crossing:
         source, target = self.bridge.brokers[route.source], self.bridge.brokers[route.target]
-        crossing = Crossing(route, log, Counters(route.name), told=self._told, joined=self._joined)
+        crossing = Crossing(route, log, Counters(route.name), hands, told=self._told, joined=self._joined)
+        for hand in hands:
+            self.board.epoll.register(hand.fileno(), select.EPOLLIN)
+            self._hands[hand.fileno()] = (crossing, hand)
         link = self._link(source, f"{self.bridge.name}-{route.name}-in", keeps_session=route.qos > 0, route=route)
         kept = Subscribed(self.bridge.state / f"{route.name}.filters.json")
         crossing.inlet = Inlet(link, route, log, kept, crossing.counters, crossing, mark=mark_of(target), now_s=_now_s)
@@ -174,6 +192,9 @@ class Program:
             for fd, event in board.epoll.poll(wait_s):
                 if (link := board.links.get(fd)) is not None:
                     link.ready(event)
+                elif fd in self._hands:
+                    crossing, hand = self._hands[fd]
+                    crossing.done(hand)
                 elif fd == stop.descriptor:
                     os.eventfd_read(fd)
             if self._final:
