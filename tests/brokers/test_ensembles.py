@@ -10,6 +10,7 @@ import time
 
 import psutil
 import pytest
+from broker_rig import CHOICE
 
 from brokerlab.brokers.base import Group, Security
 from brokerlab.brokers.registry import driver
@@ -27,6 +28,7 @@ from brokerlab.study.plan import make_plan
 from brokerlab.study.values import BrokerChoice
 
 MOSQUITTO = BrokerChoice("mosquitto", "mosquitto")
+LONG = pytest.mark.skipif(CHOICE not in os.environ, reason="takes 10 s, mostly of waiting: make test-brokers")
 STUDY = """\
 brokerlab: 1
 study: joined
@@ -130,6 +132,7 @@ def test_run_at_three_nodes_knows_what_crossed(tmp_path):
     assert workers == {f"subscribers/{node}": 80 * nodes.count(node) for node in set(nodes)}
 
 
+@LONG
 def test_node_that_dies_in_a_run_is_noted_and_the_tree_laid_anew(tmp_path):
     study, run = planned(tmp_path, "scenario.locality=100 %", "deploy.phases.measure=4 s")
     directory = RunDirectory(tmp_path / "run")
@@ -170,6 +173,7 @@ def test_cluster_that_does_not_form_says_which_pair_and_leaves_nothing(tmp_path,
     assert not any(process.is_alive() for process in nodes.processes)
 
 
+@LONG
 def test_probe_tells_what_crosses_bridges_of_mosquitto():
     """Retained messages and wills go over a bridge as messages do; sessions and groups are those of one node."""
     with opened_ensemble("mosquitto", nodes=2, join="bridge") as joined:
