@@ -176,8 +176,9 @@ class System:
         self._note_proof(max(proof.seconds for proof in nodes.proofs))
         if nodes.crossed:
             self._manifest.add("crossing", nodes.crossed.section())
+            told = nodes.processes if self._cell.ensemble.join is Join.CLUSTER else []  # bridged nodes have no members
             self._members = self._stack.enter_context(
-                MemberWatch(nodes.processes, self.brokers, run=self._directory, prefix=NODE)
+                MemberWatch(told, self.brokers[: len(told)], run=self._directory, prefix=NODE)
             )
 
     def _reach(self, version: str) -> None:

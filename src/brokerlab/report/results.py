@@ -56,6 +56,7 @@ class Results:
     network: tuple[Row, ...] = ()
     overhead: tuple[Row, ...] = ()
     latency_beside: tuple[Row, ...] = ()  # of what is no load: report/beside.py
+    latency_by_way: tuple[Row, ...] = ()  # within nodes of an ensemble and between them: report/crossing.py
 
     @property
     def valid_runs(self) -> frozenset[str]:
@@ -94,7 +95,12 @@ def read_results(results: StudyDirectory) -> Results:
         network=_rows_if_made(results, "network"),
         overhead=_rows_if_made(results, "overhead"),
         latency_beside=tuple(row for row in _rows(results, "latency") if is_beside(row)),
+        latency_by_way=tuple(row for row in _rows(results, "latency") if is_by_way(row)),
     )
+
+
+def is_by_way(row: Row) -> bool:
+    return row["kind"] == "intended" and row["group"] in ("local", "crossing")
 
 
 def is_beside(row: Row) -> bool:
