@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import time
+from dataclasses import replace
 
 import psutil
 import pytest
@@ -152,14 +153,14 @@ def test_cluster_that_does_not_form_says_which_pair_and_leaves_nothing(tmp_path,
     """Nodes that know nothing of each other, as those of a cluster whose ports are blocked."""
 
     class Apart:
-        name, abilities = "mosquitto", driver("mosquitto").abilities
+        name, abilities = "mosquitto", replace(driver("mosquitto").abilities, has_clusters=True)
 
         def cluster(self, choice, seats, *, security):
             nodes = [
                 driver("mosquitto").node(choice, folder=seat.folder, host=seat.host, port=seat.port, security=security)
                 for seat in seats
             ]
-            return Group(tuple(lab_ensemble.replace(node, ready_s=2.0) for node in nodes), is_together=True)
+            return Group(tuple(replace(node, ready_s=2.0) for node in nodes), is_together=True)
 
     monkeypatch.setattr(lab_ensemble, "driver", lambda _name: Apart())
     nodes = Nodes(setup(tmp_path, 3, join=Join.CLUSTER))

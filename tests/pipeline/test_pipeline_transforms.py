@@ -117,6 +117,21 @@ def usage(node, process, **more):
     return ("a/1", "usage", {"node": node, "process": process, "phase": "measure", **known, **more})
 
 
+def test_one_node_of_several_has_no_projected_rate(spark):
+    """Half of the CPU at each of two nodes: what either would carry alone is not known."""
+    partials = partials_from(
+        spark,
+        usage("broker/0", 1, cpu_ns=1.0 * S),
+        usage("broker/1", 2, cpu_ns=1.0 * S),
+        ("a/1", "flow", flow(measured_delivered=100)),
+    )
+    runs = runs_from(spark, {"run_id": "a/1"})
+    made = resources_table(partials, runs=runs, throughput=throughput_table(partials, runs=runs)).collect()
+
+    assert [(row.cpu_percent, row.projected_per_s) for row in made] == [(50.0, None)] * 2
+    assert sum(row.cpu_us_per_delivery for row in made) == pytest.approx(20_000)
+
+
 def test_processes_of_a_node_add_up_and_unknown_bytes_stay_unknown(spark):
     partials = partials_from(
         spark,

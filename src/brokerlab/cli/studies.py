@@ -119,7 +119,7 @@ def _facts(driver: Broker, found: Found | Missing) -> DriverFacts:
         has_permissions=abilities.has_permissions,
         has_client_certificates=abilities.has_client_certificates,
         has_shared_subscriptions=abilities.has_shared_subscriptions,
-        has_clusters=isinstance(driver, Clusters),
+        has_clusters=isinstance(driver, Clusters) and abilities.has_clusters,
         is_elsewhere=isinstance(driver, RunsElsewhere),
         most_nodes=abilities.most_nodes,
         reason_missing=f"{found.reason} ({found.hint})" if isinstance(found, Missing) else None,

@@ -282,7 +282,7 @@ def describe(setup: Setup, seats: Sequence[Seat]) -> Group:
     """What the drivers say is to be started."""
     if setup.ensemble.join is Join.CLUSTER and len(seats) > 1:
         first = setup.drivers[0]
-        if not isinstance(first, Clusters):
+        if not isinstance(first, Clusters) or not first.abilities.has_clusters:
             raise UserError(f"{setup.choices[0].driver} has no clusters", hint="take join: bridge")
         return first.cluster(setup.choices[0], seats, security=setup.security)
     opening = openers(setup.pairs, setup.drivers)

@@ -84,7 +84,7 @@ def peaks(results: Results, compared: list[Group]) -> Table:
         number("Projected", "1/s"),
     )
     rates = {(row["run_id"], row["window"]): row for row in results.throughput}
-    used = {row["run_id"]: row for row in results.resources if row["node"] == "broker/0" and row["phase"] == "measure"}
+    used = _used(results)
 
     def peak(cell: CellResult, run: Row) -> tuple[Entry, ...] | None:
         sent, arrived = rates.get((run["run_id"], "send")), rates.get((run["run_id"], "delivery"))
@@ -102,6 +102,21 @@ def peaks(results: Results, compared: list[Group]) -> Table:
         )
 
     return Table(columns, _blocks(compared, peak))
+
+
+def _used(results: Results) -> dict[str, Row]:
+    """By run what the broker used in the measure phase; the CPU of several nodes is added up."""
+    used: dict[str, Row] = {}
+    for row in results.resources:
+        if not row["node"].startswith("broker/") or row["phase"] != "measure":
+            continue
+        before = used.get(row["run_id"])
+        if before is None:
+            used[row["run_id"]] = row
+        else:
+            both = [each["cpu_percent"] for each in (before, row) if each["cpu_percent"] is not None]
+            used[row["run_id"]] = before | {"cpu_percent": sum(both) if both else None}
+    return used
 
 
 def _written_off(results: Results, run: Row) -> Entry:

@@ -73,8 +73,8 @@ def _check_able(
         if facts.is_elsewhere:
             document.add(path, f"broker {name} is somebody's own ({driver}), and has as many nodes as it has")
         elif join is Join.CLUSTER and not facts.has_clusters:
-            able = listed([other for other, each in sorted(drivers.items()) if each.has_clusters]) or "no driver"
-            document.add(path, f"broker {name} has no clusters ({able} has): take bridge", nearest_valid="bridge")
+            rule = f"broker {name} has no clusters; `brokerlab brokers` shows which have"
+            document.add(path, rule, nearest_valid=Join.BRIDGE.value)
 
 
 def _check_counts(

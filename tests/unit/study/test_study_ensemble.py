@@ -93,7 +93,7 @@ def test_cluster_of_a_broker_that_has_none_is_refused(read):
     ((key, rule, near),) = problems_of(read, "system.ensemble.join=cluster")
 
     assert (key, near) == ("system.ensemble.join", "bridge")
-    assert rule == "broker two has no clusters (clustered has): take bridge"
+    assert rule == "broker two has no clusters; `brokerlab brokers` shows which have"
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def opened_ensemble(name: str, *, nodes: int, join: str | None) -> Iterator[Join
     found = broker.find()
     if isinstance(found, Missing):
         raise UserError(f"{name} is not here: {found.reason}", hint=found.hint)
-    can_cluster = isinstance(broker, Clusters)
+    can_cluster = isinstance(broker, Clusters) and broker.abilities.has_clusters
     kind = Join(join) if join else Join.CLUSTER if can_cluster else Join.BRIDGE
     if kind is Join.CLUSTER and not can_cluster:
         raise UserError(f"{name} has no clusters", hint="take --join bridge")

@@ -24,7 +24,8 @@ def resources_table(partials: DataFrame, *, runs: DataFrame, throughput: DataFra
     """One row per run, node and phase; `throughput` says what the work was spent on.
 
     The projected rate (S-11) is what the broker would deliver with all of its CPU: a single-threaded one with one
-    core, so by its own use; one that scales with all of the machine, whose use includes everybody's.
+    core, so by its own use; one that scales with all of the machine, whose use includes everybody's. One node of
+    several has none: what it had to do with a delivery is not known.
     """
     about = ("run_id", "cell", "is_scalable", "system_cpu_percent", "connections")
     deliveries = throughput.where(F.col("window") == "delivery").select("run_id", "delivered", "delivered_per_s")
@@ -37,7 +38,8 @@ def resources_table(partials: DataFrame, *, runs: DataFrame, throughput: DataFra
     is_measure = F.col("phase") == "measure"
     is_scalable = F.coalesce("is_scalable", F.lit(False))
     limiting_percent = F.when(is_scalable, F.col("system_cpu_percent")).otherwise(F.col("cpu_percent"))
-    is_projected = is_measure & is_broker() & (limiting_percent > 0)
+    is_alone = F.count_if(is_broker()).over(W.partitionBy("run_id", "phase")) == 1
+    is_projected = is_measure & is_broker() & is_alone & (limiting_percent > 0)
     return used.withColumns(
         {
             "cpu_us_per_delivery": F.when(is_measure, share(1e6 * F.col("cpu_s"), F.col("delivered"))),
