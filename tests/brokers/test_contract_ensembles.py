@@ -44,13 +44,13 @@ def nothing_left(tmp_path):
     """What an ensemble must leave behind: configurations and logs."""
     seen = []
     yield seen
-    (nodes,) = seen
-    assert not any(is_running(pid) for pid in nodes.pids)
-    assert namespaces() & nodes.namespaces == set()
-    for number, node in enumerate(nodes.described):
-        folder = tmp_path / "nodes" / str(number)
-        left = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
-        assert left == set(node.files), number
+    for nodes in seen:
+        assert not any(is_running(pid) for pid in nodes.pids)
+        assert namespaces() & nodes.namespaces == set()
+        for number, node in enumerate(nodes.described):
+            folder = tmp_path / "nodes" / str(number)
+            left = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
+            assert left == set(node.files), number
 
 
 class Seen:
