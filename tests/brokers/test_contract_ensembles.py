@@ -4,6 +4,7 @@
 """
 
 import os
+import signal
 from dataclasses import replace
 
 import pytest
@@ -69,9 +70,18 @@ def test_messages_cross_every_pair_of_nodes_of_a_cluster(name, tmp_path, nothing
         nothing_left.append(Seen(nodes))
         assert_each_comes_once(nodes, driver.abilities)
         if isinstance(driver, TellsMembers):
-            for process in nodes.processes:
-                with inside(process.namespace):
-                    wait_until(lambda process=process: driver.members(process.node) == NODES, "all are members")
+            wait_until(lambda: members(driver, nodes) == [NODES] * NODES, "all are members")
+            os.kill(nodes.processes[-1].pid, signal.SIGKILL)
+            wait_until(lambda: members(driver, nodes) == [NODES - 1] * (NODES - 1) + [None], "one is none any more")
+
+
+def members(driver, nodes):
+    """What each node says."""
+    told = []
+    for process in nodes.processes:
+        with inside(process.namespace):
+            told.append(driver.members(process.node))
+    return told
 
 
 @pytest.mark.parametrize("name", having(Clusters, chosen_drivers() if HAS_TIME else ()))
