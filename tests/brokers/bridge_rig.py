@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 
@@ -85,6 +86,9 @@ def _run(path, out, environment):
         except LabError as error:
             say(error.message)
             os._exit(error.exit_code)
+        except Exception:
+            say(traceback.format_exc())
+            os._exit(70)
         say(json.dumps([{name: getattr(each, name) for name in each.__slots__} for each in counters]))
     os._exit(0)
 
@@ -129,6 +133,7 @@ class Bridge:
 
     def stop(self):
         """The counters of every route that it tells at its end."""
+        assert self._process.is_alive(), self.said()
         os.kill(self._process.pid, signal.SIGTERM)
         assert self.ended() == 0, self.said()
         return json.loads(self.said().splitlines()[-1])

@@ -14,7 +14,7 @@ import time
 import urllib.request
 
 import pytest
-from bridge_rig import HOST, MOSQUITTO, Bridge, client, mosquitto
+from bridge_rig import CONFIG, HOST, MOSQUITTO, Bridge, client, mosquitto
 
 from brokerlab.brokers.base import Node
 from brokerlab.brokers.port import free_port
@@ -125,6 +125,39 @@ def test_a_function_of_the_users_may_change_drop_and_raise(rig):
     assert sorted(number for each in by_topic.values() for number in each) == list(range(50))
     assert all(numbers == sorted(numbers) for numbers in by_topic.values())
     assert counters[0]["dropped"] == 0
+
+
+def test_a_transformer_that_ends_its_process_stops_the_bridge_and_loses_nothing(rig):
+    """The message is still at the source, and a mended transformer passes it."""
+    (rig.folder / rig.name).mkdir()
+    function = "import os\n\ndef f(message):\n    return os._exit(9) if message.payload == b'bad' else message\n"
+    (rig.folder / rig.name / "fatal.py").write_text(function)
+    (rig.folder / rig.name / "mended.py").write_text("def f(message):\n    return message\n")
+    route = {"transform": [{"python": "fatal.f"}], "workers": 2}
+    with rig.bridge(route) as bridge, client(rig.here) as publisher, client(rig.there) as subscriber:
+        subscriber.subscribe(f"{rig.topic}/#", 1)
+        bridge.start()
+        publisher.publish(f"{rig.topic}/x", b"bad", qos=1)
+        assert bridge.ended() == 1
+        assert "a transformer's process ended by itself, with 9" in bridge.said()
+        bridge.path.write_text(bridge.path.read_text().replace("fatal.f", "mended.f"))
+        bridge.start()
+        assert [message.payload for message in until_quiet(subscriber, 1)] == [b"bad"]
+
+
+def test_what_the_target_refuses_is_a_dead_letter_with_its_reason(tmp_path, brokers):
+    """X-07: topic permissions; MQTT 5.0 says why, and nothing is lost."""
+    (tmp_path / "acl").write_text("topic readwrite dead/#\ntopic read #\ntopic readwrite brokerlab-proof/#\n")
+    with mosquitto(tmp_path / "b", config=f"{CONFIG}acl_file {tmp_path}/acl\n") as there:
+        rig = Rig(tmp_path, brokers[0], there)
+        with rig.bridge({"dead_letters": f"dead/{rig.topic}", "qos": 2}, protocols=("5.0", "5.0")) as bridge:
+            found = rig.passed(bridge, ("x", b"1"), ("x", b"2"), qos=2)
+            counters = bridge.stop()
+
+    dead = [json.loads(message.payload) for message in found]
+    assert [each["payload"] for each in dead] == ["1", "2"]
+    assert {each["reason"] for each in dead} == {"the target refuses it: not authorized (0x87)"}
+    assert (counters[0]["dead"], counters[0]["refused"]) == (2, 0)
 
 
 @pytest.mark.parametrize("protocols", [("3.1.1", "3.1.1"), ("5.0", "5.0"), ("5.0", "3.1.1")])

@@ -152,7 +152,7 @@ class Inlet:
         self.link.read_on(True)
         before = self._kept.read()
         if not answer.session_present:
-            if before:
+            if before and self._route.qos:
                 self._counters.sessions_lost += 1
             self._crossing.session_lost()
             before = {}
@@ -185,7 +185,7 @@ class Inlet:
         refused = [topic_filter for topic_filter, code in granted.items() if code >= FIRST_FAILURE]
         if refused or len(granted) < len(self._route.filters):
             names = ", ".join(refused or self._route.filters)
-            self._crossing.told(self.link, f"it refuses the subscription to {names}", is_final=True)
+            self.link.drop(f"it refuses the subscription to {names}", is_final=True)
             return
         if lower := [code for code in codes if code < self._route.qos]:
             less = f"it grants QoS {min(lower)} where {self._route.qos} was asked for"

@@ -161,9 +161,8 @@ class Lane:
         self.longest_packet = number_of(properties, MAXIMUM_PACKET_SIZE) or _LONGEST_PACKET
         most_qos = number_of(properties, MAXIMUM_QOS)
         if most_qos is not None and most_qos < self._route.qos:
-            self._crossing.told(
-                self.link, f"it takes QoS {most_qos} at most: write qos: {most_qos} in the route", is_final=True
-            )
+            self.link.drop(f"it takes QoS {most_qos} at most: write qos: {most_qos} in the route", is_final=True)
+            return
         if number_of(properties, _RETAIN_AVAILABLE) == 0:
             self._flags = _WITHOUT_RETAIN
         self._resume(is_resumed=answer.session_present)
@@ -174,7 +173,7 @@ class Lane:
         down = self._log.downstream
         if not is_resumed and np.any(down.state[self.number] == RECEIVED):
             self._counters.sessions_lost += 1
-        for chunk in self._chunks:
+        for chunk in tuple(self._chunks):  # sending may let go of some
             if chunk.is_sent:
                 out = np.empty(chunk.data.size, dtype=np.uint8)
                 used, count = again(chunk.data, chunk.ends, chunk.ids, self.number, down, is_resumed, out)
@@ -182,8 +181,8 @@ class Lane:
                 if used:
                     self.link.put(out[:used].data)
             else:
-                self.link.put(chunk.data.data)
                 chunk.is_sent = True
+                self.link.put(chunk.data.data)
         self._settle(is_resumed=is_resumed)
         self._forget()
 

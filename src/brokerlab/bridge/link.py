@@ -22,7 +22,7 @@ from brokerlab.bridge.values import Broker
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.packets import ConnAck, Connect, Disconnect, MalformedPacketError, PingReq, connack_reason
 from brokerlab.load.parser import Parser
-from brokerlab.load.properties import RECEIVE_MAXIMUM, SESSION_EXPIRY, Properties
+from brokerlab.load.properties import RECEIVE_MAXIMUM, SERVER_KEEP_ALIVE, SESSION_EXPIRY, Properties, number_of
 from brokerlab.load.spec import Entrance
 from brokerlab.load.stream import Stream, Wait, stream_over
 from brokerlab.load.streaming import RefusedError
@@ -90,6 +90,7 @@ class Link:
         self._rests = 0
         self._sent_ns = self._heard_ns = 0
         self._is_pinged = False
+        self._keep_alive_s = broker.keep_alive_s
 
     # -- what its owner asks for ----------------------------------------------------------------------------------
 
@@ -126,7 +127,7 @@ class Link:
         self._close()
         self.state = State.IDLE
 
-    def drop(self, reason: str) -> None:
+    def drop(self, reason: str, *, is_final: bool = False) -> None:
         """Closes what stands, and begins again after a rest."""
         was_open = self.state is State.OPEN
         self._close()
@@ -134,7 +135,7 @@ class Link:
         if self.owner is not None:
             if was_open:
                 self.owner.lost()
-            self.owner.failed(reason, is_final=False)
+            self.owner.failed(reason, is_final=is_final)
 
     # -- what the loop calls --------------------------------------------------------------------------------------
 
@@ -148,7 +149,7 @@ class Link:
             if self.state is State.RESTING:
                 self._begin(now)
             else:
-                self._fail(f"nothing came in {_ANSWER_S:g} s")
+                self.drop(f"nothing came in {_ANSWER_S:g} s")
         return self._due_ns
 
     def ready(self, event: int) -> None:
@@ -166,9 +167,9 @@ class Link:
         except BlockingIOError:
             return
         except OSError as problem:
-            self._fail(problem.strerror or str(problem), is_final=isinstance(problem, RefusedError))
+            self.drop(problem.strerror or str(problem), is_final=isinstance(problem, RefusedError))
         except MalformedPacketError as problem:
-            self._fail(f"no MQTT: {problem}")
+            self.drop(f"no MQTT: {problem}")
 
     def push(self) -> None:
         stream = self._stream
@@ -186,7 +187,7 @@ class Link:
         except BlockingIOError:
             pass  # the system has enough: epoll tells when it takes more
         except OSError as problem:
-            self._fail(problem.strerror or str(problem))
+            self.drop(problem.strerror or str(problem))
             return
         self._sent_ns = now_ns()
         self._watch()
@@ -206,7 +207,7 @@ class Link:
             with contextlib.suppress(BlockingIOError):  # it is on its way
                 self._socket.connect(address)
         except OSError as problem:
-            self._fail(problem.strerror or str(problem))
+            self.drop(problem.strerror or str(problem))
             return
         self._board.links[self._socket.fileno()] = self
         self._board.is_stirred = True  # for its deadline
@@ -276,9 +277,10 @@ class Link:
             raise MalformedPacketError(f"{type(answer).__name__.upper()} instead of CONNACK")
         if code := answer.return_code:
             reason = f"it refuses us: {connack_reason(self.broker.level, code)} (CONNACK {code})"
-            self._fail(reason, is_final=code in _NOT_ADMITTED)
+            self.drop(reason, is_final=code in _NOT_ADMITTED)
             return
         self.at = size
+        self._keep_alive_s = number_of(answer.properties, SERVER_KEEP_ALIVE) or self.broker.keep_alive_s
         self.state, self._rests = State.OPEN, 0
         self._heard_ns, self._is_pinged = now_ns(), False
         self._watch()
@@ -335,23 +337,14 @@ class Link:
     # -- its end --------------------------------------------------------------------------------------------------
 
     def _keep_alive(self, now: int) -> int:
-        every_ns = self.broker.keep_alive_s * 10**9
+        every_ns = self._keep_alive_s * 10**9
         if self._is_pinged and self.is_reading and now - self._heard_ns > 1.5 * every_ns:
-            self._fail("no answer to PINGREQ")
+            self.drop("no answer to PINGREQ")
             return now
         if now - self._sent_ns >= every_ns // 2:
             self._sent_ns, self._is_pinged = now, True
             self.put(memoryview(PingReq().encode()))
         return self._sent_ns + every_ns // 2
-
-    def _fail(self, reason: str, *, is_final: bool = False) -> None:
-        was_open = self.state is State.OPEN
-        self._close()
-        self._rest()
-        if self.owner is not None:
-            if was_open:
-                self.owner.lost()
-            self.owner.failed(reason, is_final=is_final)
 
     def _rest(self) -> None:
         longest = min(_LONGEST_REST_S, _FIRST_REST_S * 2**self._rests)
