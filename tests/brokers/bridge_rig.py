@@ -86,7 +86,7 @@ def _run(path, out, environment):
         except LabError as error:
             say(error.message)
             os._exit(error.exit_code)
-        except Exception:
+        except Exception:  # noqa: BLE001 - told to the test, which expects none
             say(traceback.format_exc())
             os._exit(70)
         say(json.dumps([{name: getattr(each, name) for name in each.__slots__} for each in counters]))
