@@ -1,4 +1,4 @@
-# make setup | demo | test | test-brokers | check | bench | pin | clean
+# make setup | demo | test | test-brokers | cluster-test | check | bench | pin | clean
 #
 # Everything happens in .venv below the project's root; results go to results/.
 # Works from any directory: `make -C brokerlab demo` and `make -f brokerlab/Makefile demo` are the same.
@@ -9,7 +9,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 root := $(patsubst %/,%,$(dir $(realpath $(lastword $(MAKEFILE_LIST)))))
-targets := help setup demo test test-brokers check bench pin clean
+targets := help setup demo test test-brokers cluster-test check bench pin clean
 .PHONY: $(targets)
 
 ifneq ($(realpath $(CURDIR)),$(root))
@@ -29,6 +29,7 @@ help:
 	@echo "make demo    a small real comparison of brokers: table, results/first-light/report.html"
 	@echo "make test    check, then all tests"
 	@echo "make test-brokers   installs every broker that takes less than five minutes, then the contract suite on all"
+	@echo "make cluster-test   the pipeline and a load on a real Spark cluster of this machine, classic and Connect"
 	@echo "make check   lint, format, types, direction of imports"
 	@echo "make bench   our generator beside its peers, and against what it promises"
 	@echo "make pin     requirements*.txt again, from pyproject.toml"
@@ -57,6 +58,10 @@ test-brokers: setup
 	@tools/ensure-debian mosquitto mosquitto-clients docker.io
 	@tools/timed "installs" .venv/bin/brokerlab brokers install --all || [ $$? -eq 1 ]
 	@tools/timed "contract suite" tools/contract
+
+# Six Java processes at once: too much of two cores to be part of `make test`.
+cluster-test: setup
+	@tools/timed "cluster" $(python) -m pytest -x --durations=10 tests/cluster
 
 check: .venv/.ready
 	@tools/timed "ruff check" .venv/bin/ruff check src tests $(wildcard bench)

@@ -1,5 +1,7 @@
 """One Spark session for all tests of the pipeline."""
 
+import os
+
 import pyarrow as pa
 import pytest
 from pipeline_example import write_example
@@ -14,7 +16,7 @@ from brokerlab.pipeline.session import open_session
 
 @pytest.fixture(scope="session")
 def spark():
-    with open_session(app="brokerlab-tests", master="local[2]") as session:
+    with open_session(app="brokerlab-tests", master=os.environ.get("BROKERLAB_SPARK", "local[2]")) as session:
         yield session
 
 

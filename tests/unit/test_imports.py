@@ -32,6 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "bridge": MEASURING | {"load"},  # its wire (docs/design/0008)
     "lab": MEASURING | {"brokers", "network", "load", "bridge"},
     "pipeline": MEASURING | {"quality", "published"},
+    "imports": MEASURING,
     "report": MEASURING | {"pipeline"},
     "web": MEASURING | {"pipeline", "report"},
 }

@@ -1,5 +1,8 @@
 """`brokerlab analyze`: the tables again, from the run directories."""
 
+from typing import Annotated
+
+import typer
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -8,30 +11,47 @@ from brokerlab.cli.progress import steps
 from brokerlab.cli.studies import ResultsArgument
 from brokerlab.errors import ExitCode, UserError
 from brokerlab.pipeline.java import use_java
+from brokerlab.pipeline.master import VARIABLE, master_of
 from brokerlab.record.directory import StudyDirectory, open_results
 from brokerlab.study.quantity import read_percent
 from brokerlab.study.values import Analysis
 
+MasterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        metavar="URL",
+        envvar=VARIABLE,
+        help="Where Spark runs: local[*], spark://HOST:PORT, yarn, k8s://URL or sc://HOST:PORT (Spark Connect).",
+    ),
+]
 
-def analyze(directory: ResultsArgument) -> ExitCode:
+
+def analyze(directory: ResultsArgument, master: MasterOption = None) -> ExitCode:
     """Compute the tables of DIR again, with Spark.
 
     The runs are only read; what the tables say is printed, and decides the exit code.
     """
     results = open_results(directory)
-    use_java()
-    write_tables(results, confidence_percent=confidence_percent(results))
+    require_java(master)
+    write_tables(results, confidence_percent=confidence_percent(results), master=master)
     return print_outcome(results)
 
 
-def write_tables(results: StudyDirectory, *, confidence_percent: float) -> None:
+def require_java(master: str | None) -> None:
+    """Behind Spark Connect the Java is somebody else's."""
+    if master_of(master).needs_java:
+        use_java()
+
+
+def write_tables(results: StudyDirectory, *, confidence_percent: float, master: str | None = None) -> None:
     # Spark takes seconds to load, and most commands do without it.
     from brokerlab.pipeline.jobs import analyze as analyze_runs  # noqa: PLC0415
     from brokerlab.pipeline.session import open_session  # noqa: PLC0415
 
     with steps("analysis") as step:
         step("starting Spark")
-        with open_session(app="brokerlab") as spark:
+        with open_session(app="brokerlab", master=master) as spark:
             analyze_runs(spark, results, confidence_percent=confidence_percent, notify=step)
 
 

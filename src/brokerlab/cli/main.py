@@ -18,11 +18,13 @@ from brokerlab.cli import (
     analyze,
     bridge,
     brokers,
+    bundle,
     calibrate,
     claims,
     clean,
     compare,
     doctor,
+    importing,
     plan,
     presets,
     published,
@@ -67,6 +69,8 @@ app.command("claims")(claims.claims)
 app.command("published")(published.show_published)
 app.command("bridge")(bridge.bridge)
 app.command("compare")(compare.compare)
+app.command("bundle")(bundle.bundle)
+app.command("import")(importing.import_results)
 app.command("clean")(clean.clean)
 
 

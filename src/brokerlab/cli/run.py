@@ -10,9 +10,10 @@ from typing import Annotated
 
 import typer
 
-from brokerlab.cli.analyze import write_tables
+from brokerlab.cli.analyze import MasterOption, require_java, write_tables
 from brokerlab.cli.clean import said
 from brokerlab.cli.holding import Holding
+from brokerlab.cli.loading import runners
 from brokerlab.cli.outcome import print_outcome
 from brokerlab.cli.outdir import Mode, opened
 from brokerlab.cli.plan import machine_notes
@@ -21,7 +22,6 @@ from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, StudyArgument
 from brokerlab.cli.terminal import say
 from brokerlab.errors import ExitCode, LabError, UserError
 from brokerlab.lab.leftovers import remove_leftovers
-from brokerlab.pipeline.java import use_java
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.study.plan import Plan, plan_json
 from brokerlab.study.problems import StudyError
@@ -48,6 +48,7 @@ class Request:
     settings: Sequence[str]
     levels: Sequence[str]
     stop_after: StopAfter | None = None
+    master: str | None = None
 
     def resume_command(self) -> str:
         words = ["brokerlab", "run", self.study, "--resume"]
@@ -55,6 +56,7 @@ class Request:
         words += [word for setting in self.settings for word in ("--set", setting)]
         words += [word for level in self.levels for word in ("--only", level)]
         words += ["--stop-after", self.stop_after] if self.stop_after else []
+        words += ["--master", self.master] if self.master else []
         return shlex.join(words)
 
 
@@ -67,6 +69,7 @@ def run(
     fresh: Annotated[bool, typer.Option("--fresh", help="Set what is in DIR aside, and start again.")] = False,
     stop_after: Annotated[StopAfter | None, typer.Option("--stop-after", help="Stop after this step.")] = None,
     hold: Annotated[bool, typer.Option("--hold", help="Wait in the first run with all up; say how to enter.")] = False,
+    master: MasterOption = None,
 ) -> ExitCode:
     """Make the runs of a study, its tables and its report.
 
@@ -74,7 +77,7 @@ def run(
     """
     if resume and fresh:
         raise UserError("--resume and --fresh exclude each other")
-    request = Request(study, out, settings or [], levels or [], stop_after)
+    request = Request(study, out, settings or [], levels or [], stop_after, master)
     prepared = _prepared(request, needs_java=stop_after is not StopAfter.RUNS)
     results = StudyDirectory(out or Path("results") / prepared.study.name)
     mode = Mode.RESUME if resume else Mode.FRESH if fresh else Mode.PLAIN
@@ -83,13 +86,13 @@ def run(
         opened(results, mode, plan_text=plan_text, study_text=study_text),
         _told_when_interrupted(request, prepared.plan, results),
     ):
-        _make_runs(prepared, results, hold=hold)
-        return _finish(prepared, results, stop_after)
+        _make_runs(prepared, results, request.master, hold=hold)
+        return _finish(prepared, results, request)
 
 
 def _prepared(request: Request, *, needs_java: bool) -> Prepared:
     """The study and its plan, with everything that this machine lacks told at once, before the first run."""
-    no_java = _java_problem() if needs_java else None
+    no_java = _java_problem(request.master) if needs_java else None
     try:
         prepared = prepare(request.study, settings=request.settings, levels=request.levels)
     except StudyError:
@@ -104,15 +107,15 @@ def _prepared(request: Request, *, needs_java: bool) -> Prepared:
     return prepared
 
 
-def _java_problem() -> UserError | None:
+def _java_problem(master: str | None) -> UserError | None:
     try:
-        use_java()
+        require_java(master)
     except UserError as problem:
         return problem
     return None
 
 
-def _make_runs(prepared: Prepared, results: StudyDirectory, *, hold: bool) -> None:
+def _make_runs(prepared: Prepared, results: StudyDirectory, master: str | None, *, hold: bool) -> None:
     from brokerlab.lab.campaign import make_runs  # noqa: PLC0415 - compiles the load path, which --help does without
 
     plan = prepared.plan
@@ -127,8 +130,12 @@ def _make_runs(prepared: Prepared, results: StudyDirectory, *, hold: bool) -> No
     left_s = plan.expected_s * left / max(1, len(plan.runs))
     already = f", {done} already there" if done else ""
     say(f"{prepared.study.name}: {left} runs of {len(plan.cells)} cells, about {duration(left_s)}{already}")
-    with watching(left_s, left, plainly=hold) as watcher:
-        make_runs(prepared.study, plan, results, watcher=Holding(watcher, results) if hold else watcher)
+    with (
+        runners(prepared.study, results, master=master) as new_runner,
+        watching(left_s, left, plainly=hold) as watcher,
+    ):
+        seen = Holding(watcher, results) if hold else watcher
+        make_runs(prepared.study, plan, results, watcher=seen, new_runner=new_runner)
 
 
 def _clean() -> None:
@@ -140,14 +147,15 @@ def _clean() -> None:
         say(f"note: {problem}")
 
 
-def _finish(prepared: Prepared, results: StudyDirectory, stop_after: StopAfter | None) -> ExitCode:
-    if stop_after is StopAfter.RUNS:
+def _finish(prepared: Prepared, results: StudyDirectory, request: Request) -> ExitCode:
+    if request.stop_after is StopAfter.RUNS:
         say(f"runs: {results.path / 'runs'}")
         return _code_of_runs(prepared.plan, results)
-    write_tables(results, confidence_percent=prepared.study.analysis.confidence_percent)
+    confidence_percent = prepared.study.analysis.confidence_percent
+    write_tables(results, confidence_percent=confidence_percent, master=request.master)
     code = print_outcome(results)
     say()
-    if stop_after is StopAfter.TABLES:
+    if request.stop_after is StopAfter.TABLES:
         say(f"tables: {results.tables}")
     else:
         from brokerlab.report.report import write_report  # noqa: PLC0415 - loads the figures' library

@@ -36,6 +36,7 @@ from brokerlab.lab.wills import WillWatch
 from brokerlab.load.crew import Crew
 from brokerlab.load.messages import published_bytes
 from brokerlab.load.replay import replayed
+from brokerlab.load.runner import Runner
 from brokerlab.load.spec import Go, Granted, Stopped
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import Manifest
@@ -49,7 +50,9 @@ _PAUSED_QUIET_NS = 5_000_000_000  # after a pause many brokers have lost somethi
 _LOOK_S = 0.1  # how often a waiting lab looks whether broker and workers live
 
 
-def make_run(run: PlannedRun, study: Study, directory: RunDirectory, *, watcher: Watcher) -> Verdict:
+def make_run(
+    run: PlannedRun, study: Study, directory: RunDirectory, *, watcher: Watcher, runner: Runner | None = None
+) -> Verdict:
     """Makes one run; whatever the broker does ends in a verdict."""
     if (replay := run.cell.workload.payload.replay) is not None:
         replayed(replay)  # before anything starts: it may have changed since the study was read
@@ -58,7 +61,9 @@ def make_run(run: PlannedRun, study: Study, directory: RunDirectory, *, watcher:
     manifest = Manifest(directory.manifest_path)
     _describe(manifest, run, study)
     try:
-        verdict = _Walk(run, study, directory, manifest, watcher).go()
+        walk = _Walk(run, study, directory, manifest, watcher)
+        walk.runner = runner
+        verdict = walk.go()
     except RunError as problem:
         verdict = Verdict(COLLAPSED, (problem.message,))
     manifest.add("verdict", {"value": verdict.value, "reasons": list(verdict.reasons)})
@@ -98,6 +103,7 @@ class _Walk:
     ) -> None:
         self._run, self._study, self._directory = run, study, directory
         self._manifest, self._watcher = manifest, watcher
+        self.runner: Runner | None = None  # of the workers; None: processes of this machine
         self._phases: list[dict[str, object]] = []
         self._clients = clients_of(run.cell.workload, seed=run.seed, nodes=run.cell.ensemble.nodes)
         self._trials: Trials | None = None
@@ -143,7 +149,9 @@ class _Walk:
         ports = sorted({door.port for door in self._doors})
         taps = self._study.deploy.captures
         captures = stack.enter_context(capturing(self._ground, taps, ports=ports, record=record))
-        self._crew = stack.enter_context(Crew(specs))
+        self._crew = stack.enter_context(Crew(specs, self.runner))
+        if self.runner is not None:
+            self._manifest.add("workers", self.runner.facts())
         self._pinned = pin(self._pids(), broker_cores=cell.limits.cores)
         self._sampler = stack.enter_context(
             Sampler(

@@ -1,25 +1,20 @@
 """The workers of one run, from outside: starts them, speaks with them, and leaves none behind.
 
-Workers are forked from a server process that has everything imported and compiled already (multiprocessing's
-forkserver), so a worker starts in milliseconds and inherits no thread or socket of the lab.
+What they run on is the runner's matter (runner.py): processes of this machine, or a job of a cluster.
 """
 
-import multiprocessing
-import multiprocessing.util
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Self, TypeVar
 
-from brokerlab import inventory
 from brokerlab.errors import RunError
-from brokerlab.inventory import Thing
-from brokerlab.load import worker
 from brokerlab.load.filters import AT_ONCE as FILTERS_AT_ONCE
+from brokerlab.load.local import LocalProcesses
 from brokerlab.load.opening import AT_ONCE
+from brokerlab.load.runner import Runner
 from brokerlab.load.spec import (
     Began,
     Connect,
@@ -48,39 +43,25 @@ from brokerlab.load.spec import (
 Order = Connect | Subscribe | Go | Retime | Drain | Halt | TakeStock | Leave | Stop
 _Answer = TypeVar("_Answer", Ready, Connected, Subscribed, Began, Sent, Settled, Stock, Left, Stopped)
 
-_context = multiprocessing.get_context("forkserver")
-# The main module goes first: a worker whose server has it need not import it again.
-_context.set_forkserver_preload(["__main__", "brokerlab.load.worker"])
-
 _START_S = 120.0
 _STOP_S = 30.0
 _LEAD_NS = 20_000_000  # between an order and what begins with it: the first connection of a ramp, a probe
 _STOCK_S = 30.0
-_AFTER_REMOVAL = -200  # multiprocessing removes its folder with priority -100, and larger ones go first
-
-
-def _note_sockets() -> None:
-    """The folder of the server's sockets, which multiprocessing removes at a normal end and no other."""
-    folder = Thing("folder", multiprocessing.util.get_temp_dir())
-    if not inventory.is_noted(folder):
-        inventory.note(folder)
-        multiprocessing.util.Finalize(None, inventory.cross_out, args=(folder,), exitpriority=_AFTER_REMOVAL)
 
 
 class Crew:
-    """A context manager around the worker processes of one run."""
+    """A context manager around the workers of one run."""
 
-    def __init__(self, specs: Sequence[WorkerSpec]) -> None:
+    def __init__(self, specs: Sequence[WorkerSpec], runner: Runner | None = None) -> None:
+        self._runner: Runner = runner or LocalProcesses()
         self._specs = tuple(specs)
-        self._pipes: dict[str, Connection] = {}
-        self._processes: dict[str, BaseProcess] = {}
+        self._pipes: Mapping[str, Connection] = {}
         self._heard: dict[str, list[object]] = {spec.node: [] for spec in specs}
         self._number = 0  # of the last order to go
         self.devices: dict[int, Granted] = {}  # QoS granted to each
 
     def __enter__(self) -> Self:
         workers = len(self._specs)
-        self._counts = counts = _context.RawArray("q", 3 * workers + 1)
         delivered = self._places("subscribers") + tuple(map(self._heard_place, self._places("loops")))
         progress = Progress(
             published=self._places("publishers", "loops"),
@@ -88,32 +69,18 @@ class Crew:
             overtaken=tuple(workers + place for place in self._places("subscribers")),
             window=2 * workers,
         )
-        _note_sockets()
-        try:
-            for spec in self._specs:
-                ours, theirs = _context.Pipe()
-                process = _context.Process(
-                    target=worker.main,
-                    args=(replace(spec, heard_index=self._heard_place(spec.index)), theirs, counts, progress),
-                    name=spec.node,
-                    daemon=True,
-                )
-                process.start()
-                theirs.close()
-                self._pipes[spec.node], self._processes[spec.node] = ours, process
-        except BaseException:
-            self._end()
-            raise
+        specs = [replace(spec, heard_index=self._heard_place(spec.index)) for spec in self._specs]
+        self._pipes = self._runner.start(specs, progress)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._end()
+        self._runner.end()
 
     def pids(self) -> dict[str, int]:
-        """The process of each node."""
-        return {node: process.pid for node, process in self._processes.items() if process.pid is not None}
+        """The process of each node that is on this machine."""
+        return self._runner.pids()
 
     # -- the words of spec.py -------------------------------------------------------------------------------------
 
@@ -212,7 +179,8 @@ class Crew:
     def answered(self) -> tuple[int, int]:
         """How many messages the devices have answered so far, and the bytes of their payloads."""
         places = self._places("devices")
-        return sum(self._counts[at] for at in places), sum(self._counts[self._heard_place(at)] for at in places)
+        counts = self._runner.counts
+        return sum(counts[at] for at in places), sum(counts[self._heard_place(at)] for at in places)
 
     def leave(self, closed: Sequence[int]) -> Left:
         """Ends the connections of publishers with wills: these without DISCONNECT, the others with."""
@@ -278,7 +246,7 @@ class Crew:
             try:
                 said = self._pipes[node].recv()
             except (EOFError, ConnectionResetError) as problem:  # its end is closed, or closed on what we said
-                raise RunError(f"worker {node} died (exit code {self._processes[node].exitcode})") from problem
+                raise RunError(f"worker {node} died ({self._runner.obituary(node)})") from problem
             if isinstance(said, Failed):
                 if said.is_ours:
                     raise RuntimeError(f"worker {node} failed:\n{said.message}")
@@ -289,13 +257,3 @@ class Crew:
     def _has_stopped(self, node: str) -> bool:
         """A worker's last word; what its pipe says after that is the end of its process."""
         return any(isinstance(said, Stopped) for said in self._heard[node])
-
-    def _end(self) -> None:
-        """Ends every worker that still lives, by its process."""
-        for pipe in self._pipes.values():
-            pipe.close()
-        for process in self._processes.values():
-            process.join(timeout=1)
-            if process.is_alive():
-                process.kill()
-                process.join()

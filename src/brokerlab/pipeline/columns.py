@@ -30,6 +30,11 @@ def share(part: Column, whole: Column) -> Column:
     return F.try_divide(part.cast("double"), whole.cast("double"))
 
 
+def known(what: str, column: Column) -> Column:
+    """The column where the run's source tells what it needs (origin.py), else null; for rows with `unknown`."""
+    return F.when(~F.coalesce(F.array_contains("unknown", what), F.lit(False)), column)
+
+
 def is_granted() -> Column:
     """Whether a subscription was granted at all: 128 is a refusal (MQTT 3.1.1 section 3.9.3)."""
     return F.coalesce(F.col("qos_granted") <= 2, F.lit(False))
@@ -48,8 +53,8 @@ def contract() -> Column:
 def contract_verdict() -> Column:
     """kept, broken or unknown; a ledger with missing pages accuses nobody."""
     is_lost_after_acknowledgement = F.coalesce(F.col("acknowledged_lost") > 0, F.lit(False))
-    is_duplicated = F.col("duplicated") > 0
-    is_unexpected = F.col("unexpected") > 0
+    is_duplicated = F.coalesce(F.col("duplicated") > 0, F.lit(False))
+    is_unexpected = F.coalesce(F.col("unexpected") > 0, F.lit(False))
     is_stale = F.coalesce(F.col("stale") > 0, F.lit(False))  # MQTT 3.1.1 section 3.3.1.3: the last one replaces it
     is_broken = (
         F.when(is_stale, F.lit(True))
@@ -58,7 +63,9 @@ def contract_verdict() -> Column:
         .otherwise(is_lost_after_acknowledgement | is_duplicated | is_unexpected)
     )
     is_unsettled = (promised_qos() >= 1) & (F.col("never_acknowledged") > 0)
-    is_untold = F.when(promised_qos() == 1, F.col("acknowledged_lost").isNull()).otherwise(F.col("duplicated").isNull())
+    is_untold = F.when(promised_qos() == 1, F.col("acknowledged_lost").isNull()).otherwise(
+        F.col("duplicated").isNull() | ((promised_qos() == 2) & F.col("acknowledged_lost").isNull())
+    )
     return (
         F.when(F.col("is_cut_off") | ~is_granted(), "unknown")
         .when(is_broken, "broken")

@@ -20,9 +20,9 @@ from brokerlab import inventory
 from brokerlab.errors import UserError
 from brokerlab.inventory import Thing
 from brokerlab.pipeline.columns import place_among
+from brokerlab.pipeline.known import KnownPartials
 from brokerlab.pipeline.manifests import RunFacts, manifests_table, places_tables, read_runs
 from brokerlab.pipeline.schemas import TABLES
-from brokerlab.pipeline.schemas.families import PARTIALS
 from brokerlab.pipeline.schemas.kinds import Among
 from brokerlab.pipeline.schemas.manifests import CELL_PLACES, MANIFESTS, RUN_PLACES
 from brokerlab.pipeline.sources import read_back, read_partials, write
@@ -60,12 +60,27 @@ def analyze(
         raise _nothing_to_analyze(results, problems)
     say = notify or (lambda _: None)
     with _workshop(results) as folder:
-        say(f"reading the raw files of {len(facts)} runs")
-        write(read_partials(spark, facts), folder / "partials")
+        partials = _partials(spark, results, facts, folder, say)
         tables = _Tables(spark, facts, folder, say)
-        tables.make(read_back(spark, folder / "partials", PARTIALS), confidence_percent=confidence_percent)
+        tables.make(partials, confidence_percent=confidence_percent)
         _put_in_place(folder, results)
     return _summary(results, problems)
+
+
+def _partials(
+    spark: SparkSession, results: StudyDirectory, facts: Sequence[RunFacts], folder: Path, say: Say
+) -> DataFrame:
+    """The partial results of all runs: read from raw files where they are not known yet."""
+    known = KnownPartials(results)
+    if known.note:
+        say(known.note)
+    new = known.missing(facts)
+    others = f"; {len(facts) - len(new)} are known" if len(new) < len(facts) else ""
+    say(f"reading the raw files of {len(new)} runs{others}")
+    if new:
+        write(read_partials(spark, new), folder / "partials")
+        known.add(folder / "partials", new)
+    return known.read(spark, folder)
 
 
 class _Tables:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from brokerlab.pipeline.origin import origin_of
 from brokerlab.pipeline.schemas import PIPELINE_VERSION
 from brokerlab.pipeline.schemas.manifests import LINK
 from brokerlab.record.directory import RunDirectory
@@ -77,6 +78,7 @@ def row_of(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -
         "connections": _connections(workload),
         "is_scalable": broker.get("is_scalable"),
         "system_cpu_percent": manifest.get("surroundings", {}).get("system_cpu_percent"),
+        "unknown": sorted(origin_of(manifest).unknown),
         "trials": _trials(manifest, phases),
         "counters": [_counter_claim(claim, manifest) for claim in broker.get("counters", [])],
         "links": [_link(row) for row in manifest.get("network", {}).get("links", [])],

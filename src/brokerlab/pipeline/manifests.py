@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from brokerlab.errors import UserError
 from brokerlab.pipeline.manifest_row import Phase, payload_classes, row_of, run_id_of, whole_or_none
+from brokerlab.pipeline.origin import HERE, Origin, origin_of
 from brokerlab.pipeline.schemas import arrow_schema
 from brokerlab.pipeline.schemas.manifests import CELL_PLACES, MANIFESTS, RUN_PLACES
 from brokerlab.record.directory import RunDirectory, StudyDirectory
@@ -20,6 +21,7 @@ from brokerlab.study.topics import topic_matches
 from brokerlab.study.values import Analysis, Topics
 
 _REFUSED = 0x80
+_ASIDE = re.compile(r"\.cut-\d+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,9 @@ class RunFacts:
     devices: tuple[int, ...] = ()
     probe: ProbeFacts | None = None
     nodes: Mapping[int, int] | None = None  # of the broker's, by publisher; None: there is one
+    origin: Origin = HERE
+    clocks_bound_ns: int = 0  # how well clocks of several machines agree; 0 on one
+    claimed_id: str | None = None  # by its manifest, which may have been copied from elsewhere
 
     @property
     def trials(self) -> tuple[Phase, ...]:
@@ -74,7 +79,27 @@ def read_runs(results: StudyDirectory) -> tuple[list[RunFacts], list[str]]:
             facts.append(read_facts(directory))
         except UserError as problem:
             problems.append(problem.message)
-    return sorted(facts, key=_natural_order), problems
+    once, again = _without_twins(facts)
+    return sorted(once, key=_natural_order), problems + again
+
+
+def _without_twins(facts: Sequence[RunFacts]) -> tuple[list[RunFacts], list[str]]:
+    """Of runs that claim to be the same one, that which lies where it belongs, or the first; and who the others are.
+
+    A run that was cut off and set aside has the name of the one that took its place.
+    """
+    counting: dict[str, RunFacts] = {}
+    named = [run for run in facts if run.claimed_id is not None and not _ASIDE.search(run.run_id)]
+    for run in sorted(named, key=lambda run: run.run_id != run.claimed_id):
+        counting.setdefault(str(run.claimed_id), run)
+    twins = [run for run in named if counting[str(run.claimed_id)] is not run]
+    told = [
+        f"{run.directory.manifest_path}: it is run {run.claimed_id} once more, "
+        f"which is {counting[str(run.claimed_id)].directory.path}"
+        for run in twins
+    ]
+    left_out = {run.run_id for run in twins}
+    return [run for run in facts if run.run_id not in left_out], told
 
 
 def read_facts(directory: RunDirectory) -> RunFacts:
@@ -95,6 +120,9 @@ def read_facts(directory: RunDirectory) -> RunFacts:
             devices=tuple(int(client["device"]) for client in _clients(manifest, "devices")),
             probe=_probe(manifest),
             nodes=_nodes(manifest),
+            origin=origin_of(manifest),
+            clocks_bound_ns=_clocks_bound_ns(manifest),
+            claimed_id=manifest.get("run", {}).get("id"),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
         raise UserError(f"{directory.manifest_path}: the manifest is damaged: {problem!r}") from problem
@@ -197,7 +225,17 @@ def _clients(manifest: Json, role: str) -> list[Json]:
     return list(manifest.get("clients", {}).get(role, []))
 
 
+def _clocks_bound_ns(manifest: Json) -> int:
+    """Of a load on a cluster: by how much a latency between the two worst clocks may be wrong."""
+    bounds = sorted(int(worker["bound_ns"]) for worker in manifest.get("workers", {}).values())
+    return sum(bounds[-2:])
+
+
 def _phases(manifest: Json) -> tuple[Phase, ...]:
-    return tuple(
+    phases = tuple(
         Phase(str(phase["name"]), int(phase["start_ns"]), int(phase["end_ns"])) for phase in manifest.get("phases", [])
     )
+    for phase in phases:
+        if phase.end_ns < phase.start_ns:
+            raise ValueError(f"the clock goes back: phase {phase.name} ends before it begins")
+    return phases

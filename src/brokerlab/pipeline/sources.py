@@ -8,6 +8,7 @@ needs; a Python data source starts three more Python processes only to be planne
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,38 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from brokerlab.pipeline.manifests import RunFacts, read_facts
+from brokerlab.pipeline.reduce.foreign import ORDER, ForeignFile, SortedParts, foreign_files, read_rows
 from brokerlab.pipeline.reduce.work import Work, bundles_of, pieces_of, reduce_work
 from brokerlab.pipeline.schemas import arrow_schema
-from brokerlab.pipeline.schemas.families import PARTIALS, WORK
+from brokerlab.pipeline.schemas.families import FOREIGN_FILE, PARTIALS, SORTABLE, WORK
 from brokerlab.record.directory import RunDirectory
 
 _FEWEST_TASKS = 8  # some more than a small machine's cores, so that they end together
 _BYTES_PER_TASK = 64 * 2**20
+
+
+class ReadForeign:
+    """The table function that reads files of a foreign layout, row by row."""
+
+    def eval(self, work: pa.RecordBatch) -> Iterator[pa.Table]:
+        for row in work.to_pylist():
+            for batch in read_rows(ForeignFile(**row)):
+                yield pa.Table.from_batches([batch])
+
+
+class ReduceSorted:
+    """The table function that reduces rows of a foreign layout, when Spark has sorted them."""
+
+    def __init__(self) -> None:
+        self._parts = SortedParts()
+
+    def eval(self, rows: pa.RecordBatch) -> Iterator[pa.Table]:
+        for batch in self._parts.add(pa.Table.from_batches([rows])):
+            yield pa.Table.from_batches([batch])
+
+    def terminate(self) -> Iterator[pa.Table]:
+        for batch in self._parts.finish():
+            yield pa.Table.from_batches([batch])
 
 
 class ReduceWork:
@@ -44,7 +70,21 @@ def read_partials(spark: SparkSession, runs: Sequence[RunFacts]) -> DataFrame:
     frame = spark.createDataFrame(_work_table(bundles), schema=WORK)
     reduced: Any = F.arrow_udtf(ReduceWork, returnType=PARTIALS)  # typed as a decorator only
     partials: DataFrame = reduced(frame.repartitionById(len(bundles), "bundle").asTable())
-    return partials
+    sorted_first = _read_foreign(spark, runs)
+    return partials if sorted_first is None else partials.unionByName(sorted_first)
+
+
+def _read_foreign(spark: SparkSession, runs: Sequence[RunFacts]) -> DataFrame | None:
+    """The partial results of deliveries that lie in no order of ours; None where there are none."""
+    files, parts = foreign_files(runs)
+    if not files:
+        return None
+    table = pa.Table.from_pylist([asdict(file) for file in files], schema=arrow_schema(FOREIGN_FILE))
+    read: Any = F.arrow_udtf(ReadForeign, returnType=SORTABLE)
+    reduced: Any = F.arrow_udtf(ReduceSorted, returnType=PARTIALS)
+    rows: DataFrame = read(spark.createDataFrame(table, schema=FOREIGN_FILE).repartition(len(files), "file").asTable())
+    in_order: DataFrame = reduced(rows.repartitionById(parts, "part").sortWithinPartitions(*ORDER).asTable())
+    return in_order
 
 
 def _work_table(bundles: Sequence[Sequence[Work]]) -> pa.Table:

@@ -1,7 +1,7 @@
 """Arrow schemas of the raw files of a run directory; nothing else declares them.
 
 Times are integer nanoseconds of the clock that the manifest names (CLOCK_MONOTONIC of the machine).
-What cannot be known is null, never zero.
+What cannot be known is null, never zero: more of it in runs that were imported than in those made here.
 """
 
 import pyarrow as pa
@@ -18,10 +18,10 @@ PUBLICATIONS = pa.schema(
         _field("publisher", pa.int32()),
         _field("seq", pa.int64()),  # from 0, per publisher
         _field("topic", pa.string()),
-        _field("qos", pa.int8()),
-        _field("retain", pa.bool_()),
-        _field("payload_bytes", pa.int32()),
-        _field("intended_ns", pa.int64()),
+        _field("qos", pa.int8(), nullable=True),  # this and the next three: null where an import does not tell
+        _field("retain", pa.bool_(), nullable=True),
+        _field("payload_bytes", pa.int32(), nullable=True),
+        _field("intended_ns", pa.int64(), nullable=True),
         _field("sent_ns", pa.int64(), nullable=True),  # null: never handed to the kernel as a whole
         _field("acked_ns", pa.int64(), nullable=True),  # PUBACK at QoS 1, PUBCOMP at QoS 2
         _field("reason_code", pa.int16(), nullable=True),  # MQTT 5 only
@@ -33,13 +33,13 @@ DELIVERIES = pa.schema(
         _field("subscriber", pa.int32()),
         _field("publisher", pa.int64()),  # as read from the payload: a foreign message may hold anything
         _field("seq", pa.int64()),
-        _field("qos", pa.int8()),
-        _field("dup", pa.bool_()),
-        _field("retain", pa.bool_()),
-        _field("payload_bytes", pa.int32()),
+        _field("qos", pa.int8(), nullable=True),  # this and the next three: null where an import does not tell
+        _field("dup", pa.bool_(), nullable=True),
+        _field("retain", pa.bool_(), nullable=True),
+        _field("payload_bytes", pa.int32(), nullable=True),
         _field("intended_ns", pa.int64(), nullable=True),  # null: the message does not carry it (study/identity.py)
         _field("received_ns", pa.int64()),
-        _field("resolution_ns", pa.int64()),  # the arrival lies in (received - resolution, received]
+        _field("resolution_ns", pa.int64(), nullable=True),  # the arrival lies in (received - resolution, received]
     ]
 )
 
@@ -60,8 +60,8 @@ RESOURCES = pa.schema(
         _field("node", pa.string()),  # "broker/0", "publishers/0", "subscribers/0"
         _field("process", pa.int32()),
         _field("at_ns", pa.int64()),
-        _field("cpu_ns", pa.int64()),  # user + system since the process started
-        _field("rss_bytes", pa.int64()),
+        _field("cpu_ns", pa.int64(), nullable=True),  # user + system since the process started
+        _field("rss_bytes", pa.int64(), nullable=True),  # this and the one before: null where an import does not tell
         _field("read_bytes", pa.int64(), nullable=True),  # null without the right to read /proc/PID/io
         _field("written_bytes", pa.int64(), nullable=True),
         _field("threads", pa.int32(), nullable=True),  # this and the next: null in files of before they were sampled

@@ -77,7 +77,7 @@ def read_store_s(written: object) -> float:
 
 
 def read_load_on(written: object) -> str:
-    return check_name("place of the load", written, known=names.LOAD_ON, later=names.LOAD_ON_LATER)
+    return check_name("place of the load", written, known=names.LOAD_ON)
 
 
 def read_tap(written: object) -> str:

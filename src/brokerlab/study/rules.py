@@ -17,6 +17,7 @@ from brokerlab.study.factors import FACTORS, read_burst, read_clients, read_prot
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.life_rules import check_life
 from brokerlab.study.limits import check_limits
+from brokerlab.study.load_rules import check_load_on
 from brokerlab.study.lookup import VARIABLES, WORKLOAD, items_of, read_or_none, values_of
 from brokerlab.study.nearest import listed
 from brokerlab.study.pause_rules import check_pause
@@ -54,6 +55,7 @@ def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> No
     check_roles(document)
     check_subscriptions(document)
     check_start(document)
+    check_load_on(document)
     check_limits(document)
     check_ensemble(document, drivers, list(_used_brokers(document)))
     check_wills(document, drivers, list(_used_brokers(document)))

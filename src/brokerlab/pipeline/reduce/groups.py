@@ -15,15 +15,16 @@ class Latencies:
     What stayed at one node of several and what crossed are two more; `is_crossing` is by flow.
     """
 
-    def __init__(self, payload_classes: Sequence[int], *, is_crossing: Bools | None = None) -> None:
-        self._classes, self._is_crossing = payload_classes, is_crossing
+    def __init__(
+        self, payload_classes: Sequence[int], *, is_crossing: Bools | None = None, has_sent_times: bool = True
+    ) -> None:
+        self._classes, self._is_crossing, self._has_sent_times = payload_classes, is_crossing, has_sent_times
         self._tallies: dict[tuple[str, str], Tally] = {}
 
     def add(self, measured: FirstArrivals) -> None:
-        latencies = {
-            "intended": measured.received_ns - measured.intended_ns,
-            "sent": measured.received_ns - measured.sent_ns,
-        }
+        latencies = {"intended": measured.received_ns - measured.intended_ns}
+        if self._has_sent_times:
+            latencies["sent"] = measured.received_ns - measured.sent_ns
         for group, members in self._groups(measured):
             for kind, ns in latencies.items():
                 tally = self._tallies.setdefault((kind, group), Tally())

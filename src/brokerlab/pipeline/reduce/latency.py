@@ -3,7 +3,14 @@
 import numpy as np
 
 from brokerlab.pipeline.reduce.raw import Longs
-from brokerlab.stats.histogram import BUCKETS, NEGATIVE_BUCKET, ZERO_BUCKET, bucket_bounds, bucket_counts
+from brokerlab.stats.histogram import (
+    BUCKETS,
+    NEGATIVE_BUCKET,
+    ZERO_BUCKET,
+    bucket_bounds,
+    bucket_counts,
+    histogram_quantile,
+)
 
 
 class Tally:
@@ -42,6 +49,13 @@ class Tally:
             "zero_count": int(self._counts[ZERO_BUCKET - NEGATIVE_BUCKET]),
             "negative_count": int(self._counts[0]),
         }
+
+    def median_ns(self) -> float:
+        """Half of the durations are at or below it; without meaning while n is 0."""
+        filled = np.flatnonzero(self._counts)
+        return histogram_quantile(
+            filled + NEGATIVE_BUCKET, self._counts[filled], quantile=0.5, min_ns=self.min_ns, max_ns=self.max_ns
+        )
 
     def buckets(self) -> dict[str, list[int | None]]:
         """The columns of schemas.families.BUCKET but kind and group: buckets with a count, ascending."""

@@ -83,7 +83,7 @@ class Ledger:
 
     def __init__(self, publications: Publications, expected: Expectation, *, late_ns: int) -> None:
         self._late_ns = late_ns
-        self._publications, self._expected = publications, expected
+        self.publications, self.expected = publications, expected
         self._is_owed = expected.owed(publications)
         sizes = expected.sizes(publications.reach)
         self._base = np.cumsum(sizes) - sizes
@@ -93,14 +93,20 @@ class Ledger:
         self._again = np.zeros(self._is_seen.size if expected.flows.is_overlapping else 0, dtype=np.uint8)
         self._highest = np.full(flows, -1, dtype=np.int64)
         self.counts = {name: np.zeros(flows, dtype=np.int64) for name in _COUNTS}
+        self._latest_ns = np.full(flows, np.iinfo(np.int64).min, dtype=np.int64)  # whatever it was
+        self.steps_back = 0  # arrivals before the one that was written before them: no clock of ours does that
         self.last_received_ns = np.full(flows, np.iinfo(np.int64).min, dtype=np.int64)
         self.unexpected: dict[int, int] = {}  # arrivals by subscriber
+
+    def anew(self) -> "Ledger":
+        """An empty ledger of the same run."""
+        return Ledger(self.publications, self.expected, late_ns=self._late_ns)
 
     def add(self, deliveries: pa.Table) -> FirstArrivals:
         """Enters the rows of one file; returns the first arrivals among them."""
         arrivals, is_expected = self._identify(deliveries)
         self._count_unexpected(longs(deliveries, "subscriber")[~is_expected])
-        if self._expected.is_replay:
+        if self.expected.is_replay:
             is_stale = is_expected & ~self._is_owed[arrivals.publication]
             self._count("stale", arrivals.flow[is_stale])
             is_expected &= ~is_stale
@@ -111,7 +117,7 @@ class Ledger:
 
     def _identify(self, deliveries: pa.Table) -> tuple[_Arrivals, Bools]:
         """The rows, and which of them are publications that their subscriber hears; a payload may claim anything."""
-        publications, expected = self._publications, self._expected
+        publications, expected = self.publications, self.expected
         subscriber = places_of(longs(deliveries, "subscriber"), among=expected.subscribers)
         publisher = places_of(longs(deliveries, "publisher"), among=publications.publishers)
         seq = longs(deliveries, "seq")
@@ -136,9 +142,9 @@ class Ledger:
             place=place,
             copies=copies,
             publication=publication,
-            is_dup=deliveries.column("dup").to_numpy(),
+            is_dup=deliveries.column("dup").fill_null(False).to_numpy(),
             received_ns=received_ns,
-            resolution_ns=longs(deliveries, "resolution_ns"),
+            resolution_ns=longs_or_zero(deliveries, "resolution_ns")[0],
             row=np.arange(seq.size),
         )
         return arrivals, is_known
@@ -149,10 +155,11 @@ class Ledger:
 
     def _enter(self, arrivals: _Arrivals) -> FirstArrivals:
         """Enters rows that are sorted by flow."""
-        publications, flow, publication = self._publications, arrivals.flow, arrivals.publication
-        pair = self._base[self._expected.leader[flow]] + arrivals.place
+        self._count_steps_back(arrivals)
+        publications, flow, publication = self.publications, arrivals.flow, arrivals.publication
+        pair = self._base[self.expected.leader[flow]] + arrivals.place
         is_first, is_late = self._first_arrivals(arrivals, pair)
-        if self._expected.is_replay:  # one message a topic has no order, and topics have none among them
+        if self.expected.is_replay:  # one message a topic has no order, and topics have none among them
             is_late = np.zeros_like(is_late)
         is_overlapping = self._overlapping(arrivals, pair, ~is_first & ~arrivals.is_dup)
         is_again = ~is_first & ~is_overlapping
@@ -161,7 +168,7 @@ class Ledger:
         self._count("delivered", flow[is_first])
         self._count("acknowledged_delivered", flow[is_first & publications.is_acknowledged[publication]])
         after_ns = arrivals.received_ns - publications.intended_ns[publication]
-        self._count("late", flow[is_first & (after_ns > self._late_ns) & (not self._expected.is_replay)])
+        self._count("late", flow[is_first & (after_ns > self._late_ns) & (not self.expected.is_replay)])
         self._count("duplicated", flow[is_again])
         self._count("duplicated_flagged", flow[is_again & arrivals.is_dup])
         self._count("overlapping", flow[is_overlapping])
@@ -182,6 +189,15 @@ class Ledger:
             is_acknowledged=publications.is_acknowledged[first],
         )
 
+    def _count_steps_back(self, arrivals: _Arrivals) -> None:
+        flow, received_ns = arrivals.flow, arrivals.received_ns
+        begins = np.flatnonzero(np.diff(flow, prepend=-1))
+        before_ns = np.concatenate([received_ns[:1], received_ns[:-1]])
+        before_ns[begins] = self._latest_ns[flow[begins]]
+        self.steps_back += int(np.count_nonzero(received_ns < before_ns))
+        ends = np.flatnonzero(np.diff(flow, append=-1))
+        self._latest_ns[flow[ends]] = received_ns[ends]
+
     def _count(self, name: str, flow: Longs) -> None:
         self.counts[name] += np.bincount(flow, minlength=self._base.size)
 
@@ -194,7 +210,7 @@ class Ledger:
         ends = np.flatnonzero(np.diff(flow, append=-1))
         self._highest[flow[ends]] = np.maximum(self._highest[flow[ends]], running[ends])
         is_ahead = own > before
-        if self._expected.is_shared.any():
+        if self.expected.is_shared.any():
             is_first = self._looked_up(pair, np.argsort(arrivals.row, kind="stable"))
             return is_first, is_first & ~is_ahead
         self._is_seen[pair[is_ahead]] = True

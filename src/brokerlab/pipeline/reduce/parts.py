@@ -32,7 +32,7 @@ def probe_tallies(run: RunFacts) -> dict[str, Tally]:
     place, rows = _first_arrivals(heard, published)
     is_measured = published.is_measured[place]
     place, rows = place[is_measured], rows[is_measured]
-    received, resolution = longs(heard, "received_ns")[rows], longs(heard, "resolution_ns")[rows]
+    received, resolution = longs(heard, "received_ns")[rows], longs_or_zero(heard, "resolution_ns")[0][rows]
     tallies = {"intended": Tally(), "sent": Tally()}
     tallies["intended"].add(received - published.intended_ns[place], resolution_ns=resolution)
     tallies["sent"].add(received - published.sent_ns[place], resolution_ns=resolution)
@@ -75,7 +75,7 @@ def device_tallies(run: RunFacts, published: Publications) -> dict[str, Tally]:
     place, rows = _first_arrivals(heard, published)
     is_measured = published.is_measured[place]
     place, rows = place[is_measured], rows[is_measured]
-    resolution = longs(heard, "resolution_ns")[rows]
+    resolution = longs_or_zero(heard, "resolution_ns")[0][rows]
     there.add(longs(heard, "received_ns")[rows] - published.intended_ns[place], resolution_ns=resolution)
     kept_ns = _kept_ns(heard, _table(run, "device_publications", _ANSWERED), published)
     kept.add(kept_ns, resolution_ns=np.zeros(kept_ns.size, dtype=np.int64))

@@ -29,6 +29,7 @@ class Publications:
     sent_ns: Longs
     acked_ns: Longs  # without meaning where it is not acknowledged
     payload_bytes: Longs
+    has_sent_times: bool = True  # else `sent_ns` is the time at which it was due
 
     @property
     def reach(self) -> Longs:
@@ -45,36 +46,49 @@ class Publications:
         return sums
 
 
-def read_publications(files: Iterable[str], *, publishers: Iterable[int], measure: Phase | None) -> Publications:
+def read_publications(
+    files: Iterable[str], *, publishers: Iterable[int], measure: Phase | None, has_sent_times: bool = True
+) -> Publications:
     """The publications of a run; `publishers` are those of the manifest, some of which may have sent nothing."""
     tables = list(read_files(files, "publications", COLUMNS))
     empty = pa.table({column: pa.array([], pa.int64()) for column in COLUMNS})
-    return index_publications(pa.concat_tables(tables) if tables else empty, publishers=publishers, measure=measure)
+    rows = pa.concat_tables(tables) if tables else empty
+    return index_publications(rows, publishers=publishers, measure=measure, has_sent_times=has_sent_times)
 
 
-def index_publications(rows: pa.Table, *, publishers: Iterable[int], measure: Phase | None) -> Publications:
-    """Puts the rows in their places; two rows for one place mean that the files are not what they claim."""
+def index_publications(
+    rows: pa.Table, *, publishers: Iterable[int], measure: Phase | None, has_sent_times: bool = True
+) -> Publications:
+    """Puts the rows in their places; two rows for one place mean that the files are not what they claim.
+
+    A source that does not tell when messages were sent lists those that were; one that was never received has no
+    time at all there, and an import is one phase.
+    """
     publisher, seq = longs(rows, "publisher"), longs(rows, "seq")
     known = np.unique(np.concatenate([publisher, np.fromiter(publishers, dtype=np.int64)]))
     number = np.searchsorted(known, publisher)
     base = _bases(number, seq, known.size)
     place = base[number] + seq
     size = int(base[-1])
-    intended, payload = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    intended[place], payload[place] = longs(rows, "intended_ns"), longs(rows, "payload_bytes")
+    intended, is_due = _scattered(rows, "intended_ns", place, size)
+    payload, _ = _scattered(rows, "payload_bytes", place, size)
     sent, is_published = _scattered(rows, "sent_ns", place, size)
+    if not has_sent_times:
+        sent, is_published = intended, _filled(place, size)
     acked, is_acknowledged = _scattered(rows, "acked_ns", place, size)
-    _refuse_repeated(place, size)
+    if np.count_nonzero(_filled(place, size)) != place.size:
+        raise DamagedFileError("publications/ cannot be used: a publisher has one sequence number twice")
     return Publications(
         publishers=known,
         base=base,
         is_published=is_published,
         is_acknowledged=is_acknowledged & is_published,
-        is_measured=is_published & within(intended, measure),
+        is_measured=is_published & (within(intended, measure) | ~is_due),
         intended_ns=intended,
         sent_ns=sent,
         acked_ns=acked,
         payload_bytes=payload,
+        has_sent_times=has_sent_times,
     )
 
 
@@ -102,8 +116,7 @@ def _scattered(rows: pa.Table, column: str, place: Longs, size: int) -> tuple[Lo
     return values, known
 
 
-def _refuse_repeated(place: Longs, size: int) -> None:
+def _filled(place: Longs, size: int) -> Bools:
     filled = np.zeros(size, np.bool_)
     filled[place] = True
-    if int(filled.sum()) != place.size:
-        raise DamagedFileError("publications/ cannot be used: a publisher has one sequence number twice")
+    return filled

@@ -18,7 +18,8 @@ from brokerlab.stats.jitter import block_count, growth, rfc3550_jitter_ns
 class Rhythm:
     """Takes first arrivals portion by portion; within a flow they are in order of arrival."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_latency: bool = True) -> None:
+        self._has_latency = has_latency
         self._flow: list[np.ndarray[Any, np.dtype[np.int32]]] = []
         self._received_ns: list[Longs] = []
         self._latency_ns: list[Longs] = []
@@ -35,7 +36,7 @@ class Rhythm:
             yield {
                 "subscriber": int(expected.subscribers[subscriber]),
                 "publisher": int(publications.publishers[publisher]),
-                **rhythm(received_ns, latency_ns),
+                **(rhythm(received_ns, latency_ns) if self._has_latency else intervals(received_ns)),
             }
 
     def _flows(self) -> Iterator[tuple[int, Longs, Longs]]:
@@ -51,15 +52,22 @@ class Rhythm:
 
 def rhythm(received_ns: Longs, latency_ns: Longs) -> dict[str, Any]:
     """The columns of families.RHYTHM but the flow's name."""
-    apart_ns = np.diff(received_ns).astype(np.float64)
     grown = growth(latency_ns)
-    return {
-        "n": received_ns.size,
-        "interarrival_mean_ns": float(apart_ns.mean()) if apart_ns.size else None,
-        "interarrival_sd_ns": float(apart_ns.std(ddof=1)) if apart_ns.size > 1 else None,
+    return intervals(received_ns) | {
         "jitter_ns": rfc3550_jitter_ns(latency_ns),
         "growth_slope_ns": grown.slope_ns if grown else None,
         "growth_p": grown.p if grown else None,
         "monotone_growth": grown.is_monotone if grown else None,
         "blocks": block_count(latency_ns),
+    }
+
+
+def intervals(received_ns: Longs) -> dict[str, Any]:
+    """The same, of a flow of which only the arrivals are known."""
+    apart_ns = np.diff(received_ns).astype(np.float64)
+    return {
+        "n": received_ns.size,
+        "interarrival_mean_ns": float(apart_ns.mean()) if apart_ns.size else None,
+        "interarrival_sd_ns": float(apart_ns.std(ddof=1)) if apart_ns.size > 1 else None,
+        **dict.fromkeys(("jitter_ns", "growth_slope_ns", "growth_p", "monotone_growth", "blocks")),
     }

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from brokerlab.pipeline.manifest_row import Phase
-from brokerlab.pipeline.reduce.raw import Longs, longs, stretches
+from brokerlab.pipeline.reduce.raw import Longs, longs, longs_or_zero, stretches
 from brokerlab.stats.histogram import BUCKETS, NEGATIVE_BUCKET, bucket_bounds, bucket_index
 
 NS_PER_S = 1_000_000_000
@@ -124,6 +124,7 @@ def _broker_processes(samples: pa.Table | None) -> Iterator[tuple[Longs, Longs]]
     is_broker = np.array([node.startswith("broker/") for node in nodes], dtype=np.bool_)
     for process in np.unique(processes[is_broker]):
         rows = np.flatnonzero(is_broker & (processes == process))
-        at_ns = longs(samples, "at_ns")[rows]
-        order = np.argsort(at_ns, kind="stable")
-        yield at_ns[order], longs(samples, "cpu_ns")[rows][order]
+        at_ns, (cpu_ns, is_known) = longs(samples, "at_ns")[rows], longs_or_zero(samples, "cpu_ns")
+        if is_known[rows].all():
+            order = np.argsort(at_ns, kind="stable")
+            yield at_ns[order], cpu_ns[rows][order]

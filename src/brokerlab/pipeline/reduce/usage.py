@@ -35,16 +35,16 @@ def usage(samples: pa.Table | None, phases: Sequence[Phase]) -> Iterator[dict[st
 
 def _in_phase(samples: pa.Table, at_ns: Longs, phase: Phase) -> dict[str, Any]:
     """Growth and memory of one process; a sample on the edge belongs to both phases."""
-    rss = longs(samples, "rss_bytes")
+    rss, is_rss_known = longs_or_zero(samples, "rss_bytes")
     is_inside = (phase.start_ns <= at_ns) & (at_ns <= phase.end_ns)
     # A phase shorter than the time between two samples may hold none: then the ones around it speak for it.
     place = is_inside if is_inside.any() else _around(at_ns, phase)
     inside = rss[place]
     return {
-        "cpu_ns": growth(at_ns, longs(samples, "cpu_ns"), phase),
-        "rss_first_bytes": float(np.interp(0, at_ns - phase.start_ns, rss)),
-        "rss_mean_bytes": float(inside.mean()),
-        "rss_max_bytes": int(inside.max()),
+        "cpu_ns": _growth_if_known(samples, "cpu_ns", at_ns, phase),
+        "rss_first_bytes": float(np.interp(0, at_ns - phase.start_ns, rss)) if is_rss_known.all() else None,
+        "rss_mean_bytes": float(inside.mean()) if is_rss_known.all() else None,
+        "rss_max_bytes": int(inside.max()) if is_rss_known.all() else None,
         "read_bytes": _growth_if_known(samples, "read_bytes", at_ns, phase),
         "written_bytes": _growth_if_known(samples, "written_bytes", at_ns, phase),
         "threads_max": _largest_if_known(samples, "threads", place),

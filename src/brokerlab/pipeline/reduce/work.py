@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from brokerlab.pipeline.manifests import RunFacts
+from brokerlab.pipeline.origin import INTENDED, PUBLISHED, SENT
 from brokerlab.pipeline.reduce.expectation import Expectation, expectation
 from brokerlab.pipeline.reduce.groups import ALL, Latencies
 from brokerlab.pipeline.reduce.inbound import inbound, read_interfaces
@@ -32,6 +33,7 @@ from brokerlab.pipeline.reduce.raw import Bools, DamagedFileError, read_files
 from brokerlab.pipeline.reduce.rhythm import Rhythm
 from brokerlab.pipeline.reduce.sessions import read_sessions
 from brokerlab.pipeline.reduce.timeline import Timeline, counted_ticks
+from brokerlab.pipeline.reduce.tolds import told_columns
 from brokerlab.pipeline.reduce.trials import TrialArrivals, sent_rows
 from brokerlab.pipeline.reduce.usage import read_counters, read_samples, usage
 from brokerlab.pipeline.schemas import arrow_schema
@@ -59,8 +61,9 @@ def pieces_of(run: RunFacts) -> list[Work]:
     """The work that a run gives, one piece per delivery worker and one for the rest.
 
     Members of a group may be in several workers, and only together they tell what became of its messages.
+    Deliveries of a foreign layout are no worker's: reduce/foreign.py.
     """
-    files = [str(path.resolve()) for path in run.directory.files("deliveries")]
+    files = [] if run.origin.is_foreign else [str(path.resolve()) for path in run.directory.files("deliveries")]
     if files and any(subscription.group is not None for subscription in run.subscriptions):
         return [Work(run), Work(run, tuple(files))]
     workers = groupby(files, key=lambda file: _NUMBERED.sub("", file))
@@ -82,7 +85,7 @@ def bundles_of(work: Sequence[Work], *, count: int) -> list[tuple[Work, ...]]:
 def reduce_work(work: Work) -> Iterator[pa.RecordBatch]:
     """The partial results of one piece, as batches of schemas.families.PARTIALS; a damaged file becomes a problem."""
     parts: tuple[Callable[[Work], list[pa.RecordBatch]], ...] = (
-        (_deliveries,) if work.deliveries else (_publications, _parts, _usage, _inbound, _counters, _sessions)
+        (_deliveries,) if work.deliveries else (_publications, _parts, _usage, _inbound, _counters, _sessions, _told)
     )
     for part in parts:
         try:
@@ -113,7 +116,8 @@ def _partial_of_rows(run: RunFacts, family: str, rows: Sequence[Mapping[str, Any
 
 def _read_run(run: RunFacts) -> tuple[Publications, Expectation]:
     files = map(str, run.directory.files("publications"))
-    publications = read_publications(files, publishers=run.topics, measure=run.measure)
+    has_sent_times = run.origin.knows(SENT)
+    publications = read_publications(files, publishers=run.topics, measure=run.measure, has_sent_times=has_sent_times)
     expected = expectation(run.subscriptions, topics=run.topics, publishers=publications.publishers, rule=run.rule)
     return publications, expected
 
@@ -144,12 +148,13 @@ def _publications(work: Work) -> list[pa.RecordBatch]:
     has_clients = bool(publications.publishers.size or expected.granted_qos)
     if not has_clients:
         return []
+    is_told = PUBLISHED in work.run.origin.told
     return [
-        partial(work.run, "publisher", columns),
+        *([] if is_told else [partial(work.run, "publisher", columns)]),
         partial(work.run, "expected", _expected_columns(work.run, publications, expected)),
         partial(work.run, "subscriber", _subscriber_columns(work.run)),
         partial(work.run, "expected_flow", _expected_flow_columns(publications, expected)),
-        *_sending_ticks(work.run, publications),
+        *([] if is_told else _sending_ticks(work.run, publications)),
         *_partial_of_rows(work.run, "trial_sent", list(sent_rows(work.run.trials, publications, expected))),
     ]
 
@@ -193,9 +198,11 @@ def _expected_flow_columns(publications: Publications, expected: Expectation) ->
 def _sending_ticks(run: RunFacts, publications: Publications) -> list[pa.RecordBatch]:
     timeline, is_published = Timeline(run.phases), publications.is_published
     sent_ns = publications.sent_ns[is_published]
+    acknowledged = counted_ticks("acknowledged", timeline.counts(publications.acked_ns[publications.is_acknowledged]))
+    if not publications.has_sent_times:
+        return _partial_of_rows(run, "tick", [*counted_ticks("lag", timeline.counts(sent_ns)), *acknowledged])
     timeline.add(sent_ns, sent_ns - publications.intended_ns[is_published])
-    acknowledged = timeline.counts(publications.acked_ns[publications.is_acknowledged])
-    return _partial_of_rows(run, "tick", [*timeline.ticks("lag"), *counted_ticks("acknowledged", acknowledged)])
+    return _partial_of_rows(run, "tick", [*timeline.ticks("lag"), *acknowledged])
 
 
 def _last_sent_ns(publications: Publications) -> list[int | None]:
@@ -205,15 +212,27 @@ def _last_sent_ns(publications: Publications) -> list[int | None]:
 
 
 def _deliveries(work: Work) -> list[pa.RecordBatch]:
-    publications, expected = _read_run(work.run)
-    ledger = Ledger(publications, expected, late_ns=work.run.late_ns)
-    crosses = _crossing(work.run, publications, expected)
-    latencies, trials = Latencies(work.run.payload_classes, is_crossing=crosses), TrialArrivals(work.run.trials)
-    replays = Tally()
-    timeline, rhythm = Timeline(work.run.phases), Rhythm()
-    is_timed, untimed = _timed_flows(work, publications, expected), timeline.counts(np.empty(0, dtype=np.int64))
-    for rows in _portions(work.deliveries):
-        first = ledger.add(without_overheard(rows, work.run))
+    worker = _NUMBERED.sub("", Path(work.deliveries[0]).name)
+    return reduce_deliveries(work.run, lambda: _portions(work.deliveries), of=f"deliveries/{worker}-*.parquet")
+
+
+def reduce_deliveries(
+    run: RunFacts, portions: Callable[[], Iterator[pa.Table]], *, of: str = "deliveries/"
+) -> list[pa.RecordBatch]:
+    """The partial results of deliveries, all of some subscribers in order of their arrival; they may be asked twice.
+
+    `of` names them where something is wrong with them.
+    """
+    publications, expected = _read_run(run)
+    ledger = Ledger(publications, expected, late_ns=run.late_ns)
+    has_times = run.origin.knows(INTENDED)
+    crosses = _crossing(run, publications, expected)
+    latencies = Latencies(run.payload_classes, is_crossing=crosses, has_sent_times=publications.has_sent_times)
+    replays, trials = Tally(), TrialArrivals(run.trials)
+    timeline, rhythm = Timeline(run.phases), Rhythm(has_latency=has_times)
+    is_timed, untimed = _timed_flows(run, portions, ledger), timeline.counts(np.empty(0, dtype=np.int64))
+    for rows in portions():
+        first = ledger.add(without_overheard(rows, run))
         if is_timed is not None:
             untimed += timeline.counts(first.received_ns[~is_timed[first.flow]])
             first = first.where(is_timed[first.flow])
@@ -222,32 +241,48 @@ def _deliveries(work: Work) -> list[pa.RecordBatch]:
             since_ns = expected.subscribed_ns[expected.flows.subscriber[first.flow]]
             replays.add(first.received_ns - since_ns, resolution_ns=first.resolution_ns)
             continue
-        timeline.add(first.received_ns, first.received_ns - first.intended_ns)
-        trials.add(first)
         measured = first.measured()
         rhythm.add(measured)
+        if not has_times:
+            untimed += timeline.counts(first.received_ns)
+            continue
+        timeline.add(first.received_ns, first.received_ns - first.intended_ns)
+        trials.add(first)
         latencies.add(measured)
-    latency = [batch for found in latencies.filled() for batch in _latency(work.run, *found)]
-    latency += _latency(work.run, "subscribe", ALL, replays) if replays.n else []
+    latency = [batch for found in latencies.filled() for batch in _latency(run, *found)]
+    latency += _latency(run, "subscribe", ALL, replays) if replays.n else []
+    backwards = [f"{of}: the clock goes back ({ledger.steps_back} ×)"] if ledger.steps_back else []
+    if unsure := _clocks_too_far_apart(run, latencies):
+        return [partial(run, "problem", {"reason": [unsure]})]
     return [
-        partial(work.run, "flow", _flow_columns(ledger, publications, expected, crosses)),
-        partial(work.run, "unexpected", _unexpected_columns(ledger, expected)),
+        *_partial_of_rows(run, "note", [{"reason": reason} for reason in backwards]),
+        partial(run, "flow", _flow_columns(ledger, publications, expected, crosses)),
+        partial(run, "unexpected", _unexpected_columns(ledger, expected)),
         *latency,
-        *_partial_of_rows(work.run, "tick", [*timeline.ticks("latency"), *counted_ticks("latency", untimed)]),
-        *_partial_of_rows(work.run, "trial_arrived", list(trials.rows())),
-        *_partial_of_rows(work.run, "rhythm", list(rhythm.rows(publications, expected))),
+        *_partial_of_rows(run, "tick", [*timeline.ticks("latency"), *counted_ticks("latency", untimed)]),
+        *_partial_of_rows(run, "trial_arrived", list(trials.rows())),
+        *_partial_of_rows(run, "rhythm", list(rhythm.rows(publications, expected))),
     ]
 
 
-def _timed_flows(work: Work, publications: Publications, expected: Expectation) -> Bools | None:
+def _clocks_too_far_apart(run: RunFacts, latencies: Latencies) -> str | None:
+    """A latency between two machines is rejected where it is no more than what is not known of their clocks."""
+    for kind, group, tally in latencies.filled() if run.clocks_bound_ns else ():
+        if (kind, group) == ("intended", ALL) and (median_ns := tally.median_ns()) < run.clocks_bound_ns:
+            bound_ms, median_ms = run.clocks_bound_ns / 1e6, median_ns / 1e6
+            return f"clocks agree to {bound_ms:.3g} ms only, and half of the latencies are below {median_ms:.3g} ms"
+    return None
+
+
+def _timed_flows(run: RunFacts, portions: Callable[[], Iterator[pa.Table]], empty: Ledger) -> Bools | None:
     """With identity by order a loss shifts the identity of all that follows: flows whose latency is known all the same.
 
     Those in which as much arrived as was published. None where messages say themselves which they are.
     """
-    if work.run.row["identity"] != "order":
+    if run.row["identity"] != "order":
         return None
-    counted = Ledger(publications, expected, late_ns=work.run.late_ns)
-    for rows in _portions(work.deliveries):
+    counted, publications, expected = empty.anew(), empty.publications, empty.expected
+    for rows in portions():
         counted.add(rows)
     owed = expected.pairs(publications, publications.is_published)
     has_others = np.isin(expected.subscribers[expected.flows.subscriber], list(counted.unexpected))
@@ -334,3 +369,8 @@ def _sessions(work: Work) -> list[pa.RecordBatch]:
 def _counters(work: Work) -> list[pa.RecordBatch]:
     files = map(str, work.run.directory.files("counters"))
     return _partial_of_rows(work.run, "counter", read_counters(files, work.run.phases))
+
+
+def _told(work: Work) -> list[pa.RecordBatch]:
+    """Of a source that counted its messages and kept none of them: its totals as if they were ours."""
+    return [partial(work.run, family, columns) for family, columns in told_columns(work.run).items()]

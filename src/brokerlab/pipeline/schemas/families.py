@@ -165,6 +165,9 @@ ECHO = schema(
 # One row per raw file that cannot be read.
 PROBLEM = schema(reason=TEXT)
 
+# One row per raw file that can be read, but holds what should not be.
+NOTE = schema(reason=TEXT)
+
 FAMILIES = {
     "publisher": PUBLISHER,
     "expected": EXPECTED,
@@ -185,6 +188,7 @@ FAMILIES = {
     "trial_arrived": TRIAL_ARRIVED,
     "echo": ECHO,
     "problem": PROBLEM,
+    "note": NOTE,
 }
 
 # A tagged union, so that the raw files are read once for all tables: exactly one family is not null in a row.
@@ -192,3 +196,18 @@ PARTIALS = schema(run_id=TEXT, **FAMILIES)
 
 # What is to be read: one row per piece of work, the delivery files of one worker, or, with an empty list, all else.
 WORK = schema(bundle=INT, run_directory=TEXT, deliveries=TEXTS)
+
+# One row per delivery file of a foreign layout, and one per delivery on its way to be sorted: reduce/foreign.py.
+FOREIGN_FILE = schema(run_directory=TEXT, file=TEXT, first_part=INT, parts=INT)
+SORTABLE = schema(
+    run_directory=TEXT,
+    part=INT,
+    problem=TEXT,  # of a file that cannot be read; then the rest is null
+    subscriber=INT,
+    publisher=LONG,
+    seq=LONG,
+    dup=BOOL,
+    intended_ns=LONG,
+    received_ns=LONG,
+    resolution_ns=LONG,
+)

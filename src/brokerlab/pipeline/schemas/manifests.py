@@ -88,6 +88,7 @@ MANIFESTS = schema(
     connections=INT,  # of publishers, subscribers and idle clients
     is_scalable=BOOL,  # the broker uses several cores; null: not known
     system_cpu_percent=REAL,  # of all cores of the machine, measure phase
+    unknown=TEXTS,  # what the source of an imported run does not tell: origin.py
     trials=T.ArrayType(TRIAL),
     counters=T.ArrayType(COUNTER_CLAIM),
     links=T.ArrayType(LINK),

@@ -3,7 +3,8 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from brokerlab.pipeline.columns import contract, contract_verdict, share, total
+from brokerlab.pipeline.columns import contract, contract_verdict, known, share, total
+from brokerlab.pipeline.origin import ACKNOWLEDGED, DUP, EXPECTED, IDENTITY, INTENDED, PUBLISHED
 from brokerlab.pipeline.schemas.delivery import DELIVERY
 from brokerlab.pipeline.transforms import Analysis, family
 
@@ -14,9 +15,9 @@ def make(analysis: Analysis) -> DataFrame:
 
 def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
     """One row per run, QoS asked and QoS granted; covers every publication of the run, warm-up included."""
-    about = runs.select("run_id", "cell", "qos", "qos_asked", "is_cut_off", "identity")
+    about = runs.select("run_id", "cell", "qos", "qos_asked", "is_cut_off", "identity", "unknown")
     counts = _counts(partials).join(_published(partials), on="run_id", how="left").join(about, on="run_id", how="inner")
-    counts = counts.join(_heard(partials), on=["run_id", "qos_granted"], how="left")
+    counts = counts.join(_heard(partials), on=["run_id", "qos_granted"], how="left").withColumns(_as_far_as_known())
     with_losses = counts.withColumns(
         {
             "acknowledged": _unless_qos_0(F.col("acknowledged")),
@@ -42,6 +43,23 @@ def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
             "verdict": contract_verdict(),
         }
     ).to(DELIVERY)
+
+
+def _as_far_as_known() -> dict[str, Column]:
+    """Counts that a source does not tell are null, and so is what follows from them."""
+    needs = {
+        "published": PUBLISHED,
+        "expected": EXPECTED,
+        "acknowledged_expected": ACKNOWLEDGED,
+        "acknowledged": ACKNOWLEDGED,
+        "late": INTENDED,
+        "duplicated": IDENTITY,
+        "duplicated_flagged": DUP,
+        "overlapping": IDENTITY,
+        "reordered": IDENTITY,
+        "unexpected": IDENTITY,
+    }
+    return {name: known(what, F.col(name)) for name, what in needs.items()}
 
 
 def _counts(partials: DataFrame) -> DataFrame:

@@ -3,7 +3,8 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from brokerlab.pipeline.columns import ms
+from brokerlab.pipeline.columns import known, ms
+from brokerlab.pipeline.origin import EXPECTED
 from brokerlab.pipeline.schemas.jitter import JITTER
 from brokerlab.pipeline.transforms import Analysis, family
 
@@ -16,7 +17,7 @@ def make(analysis: Analysis) -> DataFrame:
 
 def jitter_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
     """One row per run and flow that the subscriptions promise, also where nothing arrived."""
-    about = runs.select("run_id", "cell", "verdict", "is_cut_off")
+    about = runs.select("run_id", "cell", "verdict", "is_cut_off", "unknown")
     flows = family(partials, "expected_flow").join(about, on="run_id", how="inner")
     counted = flows.join(family(partials, "rhythm"), on=list(_FLOW), how="left").withColumns(
         {"n": F.coalesce("n", F.lit(0)), "blocks": F.coalesce("blocks", F.lit(0))}
@@ -28,7 +29,7 @@ def jitter_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
                 "interarrival_sd_ms": ms("interarrival_sd_ns"),
                 "rfc3550_ms": ms("jitter_ns"),
                 "growth_ms_per_message": ms("growth_slope_ns"),
-                "lost": F.col("measured") - F.col("n"),
+                "lost": known(EXPECTED, F.col("measured") - F.col("n")),
             }
         )
         .withColumn("outcome", _outcome())

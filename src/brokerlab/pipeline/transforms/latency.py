@@ -48,11 +48,13 @@ def latency_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
 
 
 def _grid(runs: DataFrame) -> DataFrame:
-    """One row per run that has a measure phase, kind and group."""
+    """One row per run that has a measure phase, kind of times that its source tells, and group."""
+    is_untold = F.array_contains(F.coalesce("unknown", F.array().cast("array<string>")), F.col("kind"))
     return (
         runs.where(F.col("measure_start_ns").isNotNull())
-        .select("run_id", "cell", _each(KINDS).alias("kind"))
-        .select("*", _each(GROUPS).alias("group"))
+        .select("run_id", "cell", "unknown", _each(KINDS).alias("kind"))
+        .where(~is_untold)
+        .select("run_id", "cell", "kind", _each(GROUPS).alias("group"))
     )
 
 

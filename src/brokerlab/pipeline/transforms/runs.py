@@ -12,16 +12,21 @@ def make(analysis: Analysis) -> DataFrame:
 
 
 def runs_table(manifests: DataFrame, *, partials: DataFrame) -> DataFrame:
-    """One row per run: what its manifest says, and invalid where a raw file cannot be read."""
-    problems = family(partials, "problem").groupBy("run_id").agg(F.sort_array(F.collect_set("reason")).alias("damage"))
-    is_damaged = F.col("damage").isNotNull()
-    return (
-        manifests.join(problems, on="run_id", how="left")
-        .withColumns(
-            {
-                "verdict": F.when(is_damaged, "invalid").otherwise(F.col("verdict")),
-                "reasons": F.when(is_damaged, F.concat("reasons", "damage")).otherwise(F.col("reasons")),
-            }
-        )
-        .to(RUNS)
-    )
+    """One row per run: what its manifest says, and invalid where a raw file cannot be read.
+
+    What a file should not hold (a clock that goes back) is told beside the reasons, and decides nothing.
+    """
+    told = manifests.join(_told(partials, "problem"), on="run_id", how="left")
+    told = told.join(_told(partials, "note"), on="run_id", how="left")
+    none = F.array().cast("array<string>")
+    return told.withColumns(
+        {
+            "verdict": F.when(F.col("problem").isNotNull(), "invalid").otherwise(F.col("verdict")),
+            "reasons": F.concat("reasons", F.coalesce("problem", none), F.coalesce("note", none)),
+        }
+    ).to(RUNS)
+
+
+def _told(partials: DataFrame, name: str) -> DataFrame:
+    """One row per run of which something is told."""
+    return family(partials, name).groupBy("run_id").agg(F.sort_array(F.collect_set("reason")).alias(name))

@@ -3,11 +3,18 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from brokerlab.pipeline.columns import share, total
+from brokerlab.pipeline.columns import known, share, total
+from brokerlab.pipeline.origin import ACKNOWLEDGED, PAYLOAD, PUBLISHED
 from brokerlab.pipeline.schemas.throughput import THROUGHPUT
 from brokerlab.pipeline.transforms import Analysis
 
 _NS_PER_S = 1e9
+_NEEDS = {
+    "published": PUBLISHED,
+    "acknowledged": ACKNOWLEDGED,
+    "published_bytes": PAYLOAD,
+    "delivered_bytes": PAYLOAD,
+}
 
 
 def make(analysis: Analysis) -> DataFrame:
@@ -21,11 +28,12 @@ def throughput_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
     the delivery window with whatever is last, so that no rate can be above the sender's.
     """
     about = runs.where(F.col("measure_start_ns").isNotNull()).select(
-        "run_id", "cell", "qos", "measure_start_ns", "measure_end_ns"
+        "run_id", "cell", "qos", "measure_start_ns", "measure_end_ns", "unknown"
     )
     counts = about.join(_counts(partials), on="run_id", how="left").na.fill(
         0, subset=["published", "acknowledged", "delivered", "published_bytes", "delivered_bytes"]
     )
+    counts = counts.withColumns({name: known(what, F.col(name)) for name, what in _NEEDS.items()})
     windows = counts.withColumn("each", F.explode(F.array(_send_window(), _delivery_window()))).select("*", "each.*")
     seconds = F.col("seconds")
     return (

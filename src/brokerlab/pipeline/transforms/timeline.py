@@ -3,7 +3,8 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from brokerlab.pipeline.columns import accumulated, quantile_ms
+from brokerlab.pipeline.columns import accumulated, known, quantile_ms
+from brokerlab.pipeline.origin import ACKNOWLEDGED, PUBLISHED
 from brokerlab.pipeline.schemas.timeline import TIMELINE
 from brokerlab.pipeline.transforms import Analysis, family
 
@@ -16,14 +17,20 @@ def make(analysis: Analysis) -> DataFrame:
 
 def timeline_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
     """One row per run and second, from the start of its warm-up to the end of its drain."""
-    about = runs.select("run_id", "cell", "qos")
+    about = runs.select("run_id", "cell", "qos", "unknown")
     ticks = family(partials, "tick")
     seconds = family(partials, "second").join(about, on="run_id", how="inner")
     seen = _counts(ticks).join(_quantiles(ticks), on=["run_id", "second"], how="left")
     counts = {name: F.coalesce(name, F.lit(0)) for name in ("published", "acknowledged", "delivered")}
     return (
         seconds.join(seen, on=["run_id", "second"], how="left")
-        .withColumns({**counts, "acknowledged": F.when(F.col("qos") > 0, counts["acknowledged"])})
+        .withColumns(
+            {
+                **counts,
+                "published": known(PUBLISHED, counts["published"]),
+                "acknowledged": F.when(F.col("qos") > 0, known(ACKNOWLEDGED, counts["acknowledged"])),
+            }
+        )
         .to(TIMELINE)
     )
 

@@ -1,0 +1,45 @@
+"""The pipeline on a real standalone cluster and behind Spark Connect: the same test bodies, the same tables.
+
+Not part of `make test`: six Java processes take more of two cores than all other tests of the pipeline.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from spark_cluster import connect_server
+
+PIPELINE = Path(__file__).parents[1] / "pipeline"
+# All tables from raw files, hand-countable; damage; every transform; layouts.
+BODIES = ("test_analyze_example.py", "test_analyze_damage.py", "test_flow_tables.py")
+
+
+def run_bodies(master: str) -> None:
+    files = [str(PIPELINE / name) for name in BODIES]
+    env = {**os.environ, "BROKERLAB_SPARK": master}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files],
+        env=env, capture_output=True, text=True, timeout=1200, check=False,
+    )  # fmt: skip
+    print(done.stdout[-2000:])
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def test_bodies_of_the_pipelines_tests_hold_on_the_cluster(cluster):
+    run_bodies(cluster)
+
+
+def test_bodies_of_the_pipelines_tests_hold_behind_spark_connect(cluster, tmp_path):
+    with connect_server(tmp_path, cluster) as url:
+        run_bodies(url)
+
+
+@pytest.mark.parametrize("master", ["sc://127.0.0.1:1", "spark://127.0.0.1:1"])
+def test_a_place_where_no_spark_is_is_told(master, tmp_path):
+    script = f"from brokerlab.pipeline.session import open_session; open_session(app='none', master={master!r})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
+
+    assert "UserError" in done.stderr
+    assert master in done.stderr
