@@ -160,6 +160,14 @@ def test_another_version_of_the_pipeline_computes_all_anew_and_says_so(study, ke
     assert "this is 99: all runs anew" in KnownPartials(study).note
 
 
+def test_histograms_of_another_version_without_raw_files_are_refused(study, kept, monkeypatch):
+    (study.path / ABOUT).write_text('{"holds": "histograms"}')
+    monkeypatch.setattr(known, "PIPELINE_VERSION", 99)
+
+    with pytest.raises(UserError, match="raw files were not packed"):
+        KnownPartials(study)
+
+
 def test_an_index_that_cannot_be_read_costs_the_time_and_nothing_else(study, kept):
     (study.path / known.FOLDER / "index.json").write_text("{")
 

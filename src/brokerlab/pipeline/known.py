@@ -20,11 +20,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from brokerlab.errors import UserError
 from brokerlab.pipeline import reduce as reducing
 from brokerlab.pipeline.manifests import RunFacts
 from brokerlab.pipeline.schemas import PIPELINE_VERSION
 from brokerlab.pipeline.schemas.families import PARTIALS
 from brokerlab.pipeline.sources import read_back, write
+from brokerlab.record.bundle import ABOUT, HISTOGRAMS, bundled
 from brokerlab.record.directory import RunDirectory, StudyDirectory
 from brokerlab.record.manifest import replace_json
 from brokerlab.record.schemas import RAW_SCHEMAS
@@ -52,6 +54,11 @@ class KnownPartials:
         self._index = self._folder / "index.json"
         self.note = ""  # what is to be said of partials that are of no use
         self._batches = self._read_index()
+        if self.note and bundled(results) == HISTOGRAMS:
+            raise UserError(
+                f"{results.path}: {self.note}, and its raw files were not packed",
+                hint=f"analyze it with the brokerlab that {results.path / ABOUT} names",
+            )
 
     def missing(self, facts: Sequence[RunFacts]) -> list[RunFacts]:
         """The runs that must be read; what is kept of others than these is dropped."""

@@ -25,6 +25,7 @@ from brokerlab.record.schemas import RAW_SCHEMAS
 
 FORMAT = 1
 ABOUT = "bundle.json"
+RAW_DATA, HISTOGRAMS = "raw data", "histograms"  # what a bundle holds of its runs
 PARTIALS = ".partials"  # histograms and counts of every run: pipeline/known.py
 
 _OURS = ("study.yaml", "plan.json", "report.html", "tables", "runs")
@@ -60,7 +61,7 @@ def pack(results: StudyDirectory, target: Path, *, histograms: bool = False) -> 
             chosen[name] = path
     beside = target.with_name(target.name + ".part")
     try:
-        _write(beside, results.path.resolve().name, chosen, left_out, holds="histograms" if histograms else "raw data")
+        _write(beside, results.path.resolve().name, chosen, left_out, holds=HISTOGRAMS if histograms else RAW_DATA)
         beside.replace(target)
     except OSError as problem:
         raise UserError(
@@ -69,6 +70,15 @@ def pack(results: StudyDirectory, target: Path, *, histograms: bool = False) -> 
     finally:
         beside.unlink(missing_ok=True)
     return Packed(target, len(chosen), tuple(left_out))
+
+
+def bundled(results: StudyDirectory) -> str | None:
+    """What a directory that was unpacked holds of its runs; None where it was not."""
+    try:
+        about = json.loads((results.path / ABOUT).read_text(encoding="utf-8"))
+        return str(about["holds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _files(results: StudyDirectory, *, histograms: bool) -> Iterator[Path]:
