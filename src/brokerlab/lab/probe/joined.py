@@ -59,6 +59,7 @@ class Joined:
     pairs: tuple[tuple[int, int], ...]  # bridges
     crossed: Crossed
     places: tuple[Place, ...]  # by node
+    has_groups: bool  # of shared subscriptions, by the driver's word
 
 
 def _retained(here: Room, there: Room) -> tuple[bool, str]:
@@ -152,10 +153,11 @@ def opened_ensemble(name: str, *, nodes: int, join: str | None) -> Iterator[Join
             security=Security(folder=private),
         )
         with Nodes(setup) as running:
+            has_groups = broker.abilities.has_shared_subscriptions
             places = tuple(_place(door.host, door.port, door.login) for door in running.doors())
             if running.crossed is None:
                 raise ValueError("one node is no ensemble")
-            yield Joined(name, found.version, kind, running.pairs, running.crossed, places)
+            yield Joined(name, found.version, kind, running.pairs, running.crossed, places, has_groups)
 
 
 def _place(host: str, port: int, login: Login) -> Place:
@@ -180,6 +182,8 @@ def look(joined: Joined, *, only: Sequence[Property] = PROPERTIES) -> dict[str, 
 
 
 def _on_way(joined: Joined, what: Property, start: int, end: int, *, stop: Event) -> Seen:
+    if what.look is _shared and not joined.has_groups:
+        return Seen(start, end, None, "the broker has no shared subscriptions", is_supported=False)
     with (
         Room(joined.places[start], level=_LEVEL, name=what.id, stop=stop) as here,
         Room(joined.places[end], level=_LEVEL, name=what.id, stop=stop) as there,
