@@ -31,7 +31,10 @@ def print_outcome(directory: StudyDirectory) -> ExitCode:
     _print_cells(results, compared)
     _print_rejected(results)
     heading(results.study.question)
-    say(answer(results, compared).lead)
+    found = answer(results, compared)
+    say(found.lead)
+    if found.floor:
+        say(found.floor)
     return exit_code(results.runs, results.delivery)
 
 

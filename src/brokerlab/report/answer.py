@@ -24,6 +24,7 @@ class Standing:
     ties: tuple[CellResult, ...]
     rivals: int  # other brokers with a valid run
     unmeasured: tuple[str, ...]  # brokers without a valid run
+    within_floor: tuple[str, ...] = ()  # of the ties: no further from the best than an A/A pair is from itself
 
     @property
     def place(self) -> str:
@@ -46,7 +47,7 @@ class Answer:
     lead: str
     points: tuple[Point, ...] = ()
     notes: tuple[str, ...] = ()
-    floors: tuple[str, ...] = ()  # what two names of the same broker lie apart
+    floor: str = ""  # what two names of the same broker lie apart
 
 
 def answer(results: Results, compared: list[Group]) -> Answer:
@@ -65,20 +66,22 @@ def answer(results: Results, compared: list[Group]) -> Answer:
     if not found:
         return Answer(f"No answer: the valid runs hold no {metric.label}.", notes=notes)
     points = tuple(_point(standing, metric, results) for standing in found)
-    floors = tuple(said for group in compared if (said := _floor_text(group, metric)))
-    return Answer(_lead(found, metric), points, notes, floors)
+    return Answer(_lead(found, metric), points, notes, _floor(compared, metric))
 
 
-def _floor_text(group: Group, metric: Metric) -> str:
+def _floor(compared: list[Group], metric: Metric) -> str:
     """F-21: two names of one broker show how much of a difference is noise."""
-    pair = group.floor(metric.name)
-    if pair is None:
+    pairs = [(group.label, pair) for group in compared if (pair := group.floor(metric.name))]
+    if not pairs:
         return ""
-    place = f" at {group.label}" if group.label else ""
-    floor = f"{significant(pair['floor'])} {pair['unit'] or ''}".rstrip()
+    names = listed(sorted({name for _, pair in pairs for name in (pair["level_a"], pair["level_b"])}))
+    amounts = [
+        f"{significant(pair['floor'])} {pair['unit'] or ''}".rstrip() + (f" at {label}" if label else "")
+        for label, pair in pairs
+    ]
     return (
-        f"Noise floor{place}: {pair['level_a']} and {pair['level_b']} are the same broker under two names, and chance "
-        f"alone puts their {metric.label} up to {floor} apart; smaller differences are ties."
+        f"Noise floor: {names} are the same broker under several names, and chance alone puts their {metric.label} "
+        f"up to {listed(amounts)} apart; smaller differences are ties."
     )
 
 
@@ -89,7 +92,9 @@ def _standing(group: Group, metric: str) -> Standing | None:
     best, ties = found
     measured = [cell for cell in group.cells if metric in cell.estimates]
     missing = tuple(cell.broker for cell in group.cells if metric not in cell.estimates)
-    return Standing(group.label, best, tuple(ties), len(measured) - 1, missing)
+    compared = ((tie.broker, group.comparison(metric, best.broker, tie.broker)) for tie in ties)
+    within = tuple(broker for broker, row in compared if row is not None and row["is_tie"])
+    return Standing(group.label, best, tuple(ties), len(measured) - 1, missing, within)
 
 
 def _lead(found: list[Standing], metric: Metric) -> str:
@@ -166,6 +171,8 @@ def _point(standing: Standing, metric: Metric, results: Results) -> Point:
         confidence = brief(results.confidence_percent)
         value += f" ({confidence} % interval {estimate.interval_text} {estimate.unit}".rstrip() + ")"
     remarks = [_ties_remark(standing, metric)] if standing.rivals else []
+    if standing.within_floor:
+        remarks.append(f"within the noise floor: {listed(list(standing.within_floor))}")
     if standing.unmeasured:
         remarks.append(f"without a valid result: {listed(list(standing.unmeasured))}")
     leaders = (standing.best, *standing.ties)

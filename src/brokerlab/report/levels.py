@@ -1,6 +1,6 @@
 """Levels beside each other, and how much of each metric is due to which factor."""
 
-from brokerlab.report.cells import level_text, level_value
+from brokerlab.report.cells import level_text
 from brokerlab.report.metrics import METRICS
 from brokerlab.report.numbers import NOT_KNOWN, brief, known, significant
 from brokerlab.report.results import Results, Row
@@ -25,7 +25,8 @@ def comparisons(results: Results) -> Table:
 
 
 def _comparison(row: Row) -> tuple[Entry, ...]:
-    levels = (level_value(row["factor"], row[name]) for name in ("level_a", "level_b"))
+    both = (row["level_a"], row["level_b"])
+    levels = both if row["factor"] == "broker" else [level_text(row["factor"], level) for level in both]
     is_tie = bool(row["is_tie"])
     said = "the same broker under two names" if row["same"] else "within the noise floor: a tie" if is_tie else ""
     return (

@@ -35,10 +35,13 @@ def test_differences_within_the_noise_floor_are_ties_in_the_answer():
     found = results(same, tie)
     said = answer(found, groups(found))
 
-    assert said.points[0].remarks == ("not told apart by these 3 runs each: c and again",)
-    assert said.floors == (
-        "Noise floor: a and again are the same broker under two names, and chance alone puts their p99 latency up to "
-        "0.300 ms apart; smaller differences are ties.",
+    assert said.points[0].remarks == (
+        "not told apart by these 3 runs each: c and again",
+        "within the noise floor: c and again",
+    )
+    assert said.floor == (
+        "Noise floor: a and again are the same broker under several names, and chance alone puts their p99 latency up "
+        "to 0.300 ms apart; smaller differences are ties."
     )
 
 
@@ -47,7 +50,7 @@ def test_the_answer_goes_by_the_comparisons_and_not_by_intervals():
     said = answer(found, groups(found))
 
     assert said.points[0].remarks == ("not told apart by these 3 runs each: c",)
-    assert said.floors == ()
+    assert said.floor == ""
 
 
 def test_comparisons_of_other_settings_say_nothing_here():
@@ -73,6 +76,12 @@ def test_a_row_per_pair_of_levels():
         "the same broker under two names",
         "within the noise floor: a tie",
     ]
+
+
+def test_levels_say_what_they_are_levels_of():
+    table = comparisons(results(compared("0", "1", "worse", factor="qos", within="broker=a", levels={"broker": "a"})))
+
+    assert [entry.text for entry in table.blocks[0][0]][:3] == ["QoS 0", "QoS 1", "broker a"]
 
 
 def term(place, effect, metric, share, p=None, degrees=1):
