@@ -9,7 +9,10 @@ from brokerlab.cli.machine import ENOUGH_CORES, usable_cores
 from brokerlab.cli.progress import duration
 from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, StudyArgument, prepare
 from brokerlab.cli.terminal import Columns, heading, say, table
+from brokerlab.lab.ensemble import bridges_of
 from brokerlab.pipeline.java import HINT, find_java
+from brokerlab.study.ensemble_values import BridgeShape, Join
+from brokerlab.study.nearest import listed
 from brokerlab.study.plan import Cell, Plan, plan_json
 
 _SHOWN_RUNS = 12  # so many are listed; a longer order is for --json
@@ -39,12 +42,29 @@ def print_plan(prepared: Prepared) -> None:
     say(f"{study.name}: {study.goals.question}")
     heading(f"{len(plan.cells)} cells, {study.deploy.repetitions} repetitions each")
     _print_cells(plan.cells)
+    for line in dict.fromkeys(map(ensemble_text, plan.cells)):
+        if line:
+            say(line)
     heading(f"{len(plan.runs)} runs in this order (seed {plan.seed}), about {duration(plan.expected_s)}")
     for run in plan.runs[:_SHOWN_RUNS]:
         say(f"{run.order:>4}  {run.id}")
     if len(plan.runs) > _SHOWN_RUNS:
         say(f"      and {len(plan.runs) - _SHOWN_RUNS} more; --json has all")
     _print_limits(prepared)
+
+
+def ensemble_text(cell: Cell) -> str:
+    """How the nodes of a cell are joined; empty for one node."""
+    ensemble = cell.ensemble
+    if not ensemble.is_several:
+        return ""
+    brokers = f" of {listed(dict.fromkeys(choice.name for choice in cell.members))}" if cell.members else ""
+    if ensemble.join is not Join.BRIDGE:
+        return f"{ensemble.nodes} nodes{brokers}: {ensemble.join}"
+    if ensemble.bridges is BridgeShape.TREE and not cell.topology.is_loopback:
+        return f"{ensemble.nodes} nodes{brokers}: bridges along the cheapest tree of the network"
+    pairs = ", ".join(f"{one}-{other}" for one, other in bridges_of(ensemble, {}))
+    return f"{ensemble.nodes} nodes{brokers}: bridges {pairs}"
 
 
 def _print_cells(cells: tuple[Cell, ...]) -> None:
