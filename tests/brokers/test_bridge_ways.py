@@ -224,19 +224,28 @@ def test_one_connection_for_each_message_as_in_paper_004(rig):
 
 def test_topics_are_rewritten_and_long_payloads_and_retained_ones_pass(rig):
     """X-03, X-04: the largest payload of paper 004 (125,528 B)."""
-    topics = {f"{rig.topic}/+/t": f"new/{rig.topic}/{{1}}", f"{rig.topic}/deep/#": f"new/{rig.topic}/d/{{#}}"}
-    with rig.bridge({"topics": topics}) as bridge, client(rig.here) as publisher:
+    topics = {
+        f"{rig.topic}/+/t": f"new/{rig.topic}/{{1}}",
+        f"{rig.topic}/deep/#": f"new/{rig.topic}/d/{{#}}",
+        f"{rig.topic}/bare/#": "{#}",
+    }
+    with rig.bridge({"topics": topics, "dead_letters": f"dead/{rig.topic}"}) as bridge, client(rig.here) as publisher:
         publisher.publish(f"{rig.topic}/kept", b"kept", qos=1, retain=True)
-        found = rig.passed(bridge, ("7/t", bytes(125_528)), ("deep/a/b", b""), ("other", b"?"))
+        found = rig.passed(
+            bridge, ("7/t", bytes(125_528)), ("deep/a/b", b""), ("bare", b"no topic left"), ("other", b"?")
+        )
         counters = bridge.stop()
 
     names = {message.topic: len(message.payload) for message in found}
+    dead = next(json.loads(message.payload) for message in found if message.topic == f"dead/{rig.topic}")
+    assert names.pop(f"dead/{rig.topic}")
+    assert dead["reason"] == "it has no topic that can be published to: ''"
     assert names == {f"new/{rig.topic}/7": 125_528, f"new/{rig.topic}/d/a/b": 0, f"{rig.topic}/other": 1,
                      f"{rig.topic}/kept": 4}  # fmt: skip
     with client(rig.there) as late:
         late.subscribe(f"{rig.topic}/kept", 1)
         assert late.receive(timeout_s=5).retain
-    assert counters[0]["received_bytes"] == 125_528 + 5
+    assert counters[0]["received_bytes"] == 125_528 + 18
 
 
 def test_user_properties_pass_with_the_mark_of_where_they_were(rig):

@@ -39,6 +39,7 @@ from brokerlab.load.properties import Properties, encode_properties
 
 _MOST_TOPICS = 65_536  # whose rewriting is remembered
 _SPARE_BYTES = 1024  # of a packet for what stands around the payload
+_LONGEST_TOPIC = 65_535
 _BATCH = 256  # messages that a hand gets at once
 Told = Callable[[Link, str, bool], None]
 _Taken = tuple[list[int], Message]  # a row, and the message that it told of
@@ -107,17 +108,16 @@ class Crossing:
         """Sends the messages of the rows, each over its lane."""
         longest = min(lane.longest_packet for lane in self.lanes) - _SPARE_BYTES
         sizes = rows[:count, END] - rows[:count, PAYLOAD_AT] + rows[:count, PROPERTIES_BYTES]
-        if self.route.steps or np.any(sizes > longest):
+        is_plain = not self.route.steps and not np.any(sizes > longest)
+        if not is_plain or (self.route.topics and not self._rename(buffer, rows, count)):
             self._transform([(row, self._message(buffer, row)) for row in rows[:count].tolist()])
             return
-        names = buffer
-        if self.route.topics:
-            self._rename(buffer, rows, count)
-            names = self._names
+        names = self._names if self.route.topics else buffer
         for lane in self.lanes:
             lane.take(buffer, names, rows, count)
 
-    def _rename(self, buffer: Bytes, rows: Longs, count: int) -> None:
+    def _rename(self, buffer: Bytes, rows: Longs, count: int) -> bool:
+        """Whether all rows have their new topics; none has where one is no topic that can be published to."""
         places = []
         for at, size in rows[:count, TOPIC_AT : TOPIC_BYTES + 1].tolist():
             topic = buffer[at : at + size].tobytes()
@@ -125,7 +125,10 @@ class Crossing:
             if place is None:
                 place = self._book[topic] = self._enter(topic)
             places.append(place)
+        if not all(0 < size <= _LONGEST_TOPIC for _, size in places):
+            return False
         rows[:count, TOPIC_AT : TOPIC_BYTES + 1] = places
+        return True
 
     def _enter(self, topic: bytes) -> tuple[int, int]:
         name = rewritten(topic.decode(errors="replace"), self.route.topics).encode()
@@ -286,11 +289,14 @@ def _fault(message: Message | None, longest: int) -> str:
     """Why it cannot be published; empty where it can."""
     if message is None:
         return ""
-    topic = message.topic
-    if not topic or any(character in topic for character in "+#\0") or len(topic.encode(errors="replace")) > 65_535:
-        return f"it has no topic that can be published to: {topic[:60]!r}"
-    if len(message.payload) > longest:
-        return f"{len(message.payload)} bytes are more than the target takes ({longest})"
+    try:
+        topic, block = message.topic.encode(), encode_properties(message.properties, encode_length)
+    except (ValueError, KeyError, AttributeError, TypeError) as problem:
+        return f"its topic or its properties cannot be written: {problem}"
+    if not topic or len(topic) > _LONGEST_TOPIC or any(character in message.topic for character in "+#\0"):
+        return f"it has no topic that can be published to: {message.topic[:60]!r}"
+    if len(message.payload) + len(block) > longest:
+        return f"{len(message.payload) + len(block)} bytes are more than the target takes ({longest})"
     return ""
 
 

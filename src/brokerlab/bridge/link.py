@@ -120,7 +120,7 @@ class Link:
 
     def leave(self) -> None:
         """Says goodbye, and is not wanted any more."""
-        if self._stream is not None and self.state is State.OPEN:
+        if self._stream is not None and self.state is State.OPEN and not self._out:
             with contextlib.suppress(OSError):
                 self._stream.send(memoryview(Disconnect().encode(self.broker.level)))
                 self._stream.finish()

@@ -160,10 +160,13 @@ class Call:
             found = self.function(message)
         except Exception as problem:  # whatever it is, it is this message that has it
             raise BadMessageError(f"{self.name} raised {type(problem).__name__}: {problem}") from problem
-        if found is None or isinstance(found, Message):
-            return found
-        if isinstance(found, str | bytes | bytearray):
-            return replace(message, payload=found.encode() if isinstance(found, str) else bytes(found))
+        if found is None:
+            return None
+        made = found if isinstance(found, Message) else replace(message, payload=found)
+        if isinstance(made.payload, str | bytes | bytearray):
+            return replace(
+                made, payload=made.payload.encode() if isinstance(made.payload, str) else bytes(made.payload)
+            )
         raise BadMessageError(f"{self.name} returned {type(found).__name__}, not a Message, text, bytes or None")
 
 

@@ -90,7 +90,7 @@ def test_a_function_may_give_text_bytes_a_message_or_nothing():
     results = [Call("m.f", lambda message, made=made: made)(Message("t", b"1")) for made in ("é", b"2", None)]
 
     assert [each and each.payload for each in results] == ["é".encode(), b"2", None]
-    assert Call("m.f", lambda message: Message("u", b""))(Message("t", b"1")).topic == "u"
+    assert Call("m.f", lambda message: Message("u", "text"))(Message("t", b"1")) == Message("u", b"text")
 
 
 def test_a_hand_works_in_a_process_of_its_own_and_its_end_is_told():
