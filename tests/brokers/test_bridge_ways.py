@@ -203,6 +203,31 @@ def test_a_circle_of_bridges_ends_where_it_began(tmp_path, brokers):
         assert [each["looped"] for each in bridge.stop()] == [0, 0, 1]
 
 
+def test_two_bridges_of_one_way_are_flagged_where_no_mark_can_stop_them(rig):
+    """F-09: a double `both` bridge of MQTT 3.1.1, by two processes that know nothing of each other."""
+    with rig.bridge({"both": True}) as first, client(rig.here) as publisher:
+        rig.name += "-2"
+        with rig.bridge({"both": True}) as second:
+            first.start()
+            second.start()
+            publisher.publish(f"{rig.topic}/x", b"round and round", qos=1)
+            first.wait_for("if bridges make a circle, protocol 5.0 at its brokers stops it")
+            assert sum(each["suspected"] for each in first.stop()) >= 1
+
+
+def test_two_bridges_of_one_way_end_with_protocol_5(rig):
+    with rig.bridge({"both": True}, protocols=("5.0", "5.0")) as first, client(rig.here) as here:
+        rig.name += "-2"
+        with rig.bridge({"both": True}, protocols=("5.0", "5.0")) as second, client(rig.there) as there:
+            first.start()
+            second.start()
+            here.subscribe(f"{rig.topic}/#", 1)
+            there.subscribe(f"{rig.topic}/#", 1)
+            here.publish(f"{rig.topic}/x", b"once", qos=1)
+            assert len(until_quiet(there, 2)) == 2
+            assert len(until_quiet(here, 1)) == 1
+
+
 def test_a_circle_that_nothing_would_stop_is_refused(tmp_path):
     brokers = {name: {"address": f"{HOST}:{1880 + number}"} for number, name in enumerate("abc")}
     routes = {a + b: {"from": a, "to": b, "subscribe": "t/#"} for a, b in ("ab", "bc", "ca")}

@@ -25,12 +25,15 @@ def side_of(broker, protocol):
     return side, {"OF_BRIDGE": login.password.decode()}
 
 
-def test_a_joint_carries_messages_both_ways_and_none_back(broker, neighbour, tmp_path):
+@pytest.mark.parametrize("protocol", ["3.1.1", "5.0"])
+def test_a_joint_carries_messages_both_ways_and_none_back(broker, neighbour, tmp_path, protocol):
     topic, abilities = f"joint{secrets.token_hex(4)}", broker.driver.abilities
-    side, environment = side_of(broker, "3.1.1")
+    if protocol not in abilities.protocols or (protocol == "5.0" and abilities.has_port_per_protocol):
+        pytest.skip(f"{broker.driver.name} has no MQTT {protocol} here")
+    side, environment = side_of(broker, protocol)
     levels = [qos for qos in (0, 1, 2) if qos in abilities.qos]
     joint = joint_between(
-        topic, Side(f"127.0.0.1:{neighbour.port}"), side, subscribe=[f"{topic}/#"], qos=max(levels)
+        topic, Side(f"127.0.0.1:{neighbour.port}", protocol=protocol), side, subscribe=[f"{topic}/#"], qos=max(levels)
     )  # fmt: skip
     with (
         Bridge(tmp_path / "bridge", joint.files[CONFIG], **environment) as bridge,

@@ -17,6 +17,7 @@ class Counters:
     acknowledged: int = field(default=0, metadata={"help": "messages of QoS 1 and 2 that the target acknowledged"})
     dropped: int = field(default=0, metadata={"help": "messages that the transformer let go"})
     looped: int = field(default=0, metadata={"help": "messages that came back, and were not passed on again"})
+    suspected: int = field(default=0, metadata={"help": "times that messages came as often as in a circle of bridges"})
     dead: int = field(default=0, metadata={"help": "bad messages, sent to the dead-letter topic"})
     refused: int = field(default=0, metadata={"help": "dead letters that the target refused too"})
     repeated: int = field(default=0, metadata={"help": "messages that the source sent again, known already"})

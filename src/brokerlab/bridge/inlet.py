@@ -12,9 +12,11 @@ from brokerlab.bridge.counters import Counters
 from brokerlab.bridge.lane import next_packet
 from brokerlab.bridge.link import Link
 from brokerlab.bridge.log import Log, Subscribed
+from brokerlab.bridge.suspicion import OFTEN, Suspicion
 from brokerlab.bridge.values import Route
 from brokerlab.bridge.walks import (
     COLUMNS,
+    DIGEST,
     FULL,
     LOOPED,
     MALFORMED,
@@ -70,6 +72,7 @@ class Inlet:
         self._rows = np.empty((_ROWS, COLUMNS), dtype=np.int64)
         self._acks = np.empty(4 * 65_536, dtype=np.uint8)
         self._tally = np.zeros(4, dtype=np.int64)
+        self._suspicion = Suspicion()
         self._is_closing = self._is_busy = False
         self.is_subscribed = False
         link.owner = self
@@ -111,12 +114,21 @@ class Inlet:
             if used:
                 link.put(memoryview(self._acks[:used].tobytes()))
             if count:
+                self._suspect(count)
                 self._crossing.pass_on(link.buffer, self._rows, count)
             if why == OTHER:
                 self._other()
             elif why == MALFORMED:
                 link.drop("its bytes are no MQTT")
         return why
+
+    def _suspect(self, count: int) -> None:
+        if self._log.memory.keys.size and self._suspicion.look(self._rows[:count, DIGEST], self._now_s()):
+            self._counters.suspected += 1
+            often = f"the same message came {OFTEN} times a second and more"
+            self._crossing.told(
+                self.link, f"{often}: if bridges make a circle, protocol 5.0 at its brokers stops it", is_final=False
+            )
 
     def warm(self) -> None:
         """Calls every compiled walk once, with nothing to do."""
