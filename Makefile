@@ -1,4 +1,4 @@
-# make setup | demo | test | test-brokers | cluster-test | check | bench | pin | clean
+# make setup | demo | test | test-brokers | test-networks | cluster-test | check | bench | pin | clean
 #
 # Everything happens in .venv below the project's root; results go to results/.
 # Works from any directory: `make -C brokerlab demo` and `make -f brokerlab/Makefile demo` are the same.
@@ -9,7 +9,7 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 root := $(patsubst %/,%,$(dir $(realpath $(lastword $(MAKEFILE_LIST)))))
-targets := help setup demo test test-brokers cluster-test check bench pin clean
+targets := help setup demo test test-brokers test-networks cluster-test check bench pin clean
 .PHONY: $(targets)
 
 ifneq ($(realpath $(CURDIR)),$(root))
@@ -29,6 +29,7 @@ help:
 	@echo "make demo    a small real comparison of brokers: table, results/first-light/report.html"
 	@echo "make test    check, then all tests"
 	@echo "make test-brokers   installs every broker that takes less than five minutes, then the contract suite on all"
+	@echo "make test-networks  links over a grid of claims, measured with ping and iperf3; needs root"
 	@echo "make cluster-test   the pipeline and a load on a real Spark cluster of this machine, classic and Connect"
 	@echo "make check   lint, format, types, direction of imports"
 	@echo "make bench   our generator beside its peers, and against what it promises"
@@ -47,11 +48,16 @@ demo: setup
 	@.venv/bin/brokerlab run first-light --fresh --out results/first-light || [ $$? -le 2 ]
 
 test: setup
-	@tools/ensure-debian mosquitto mosquitto-clients chromium
+	@tools/ensure-debian mosquitto mosquitto-clients chromium iproute2 iputils-ping
 	@$(MAKE) check
 	@tools/timed "tests" tools/side-by-side \
 		"$(python) -m pytest --durations=10 tests/brokers tests/e2e $(addprefix --ignore=,$(moved))" \
-		"$(python) -m pytest --durations=10 tests/unit tests/pipeline $(moved)"
+		"$(python) -m pytest --durations=10 tests/unit tests/pipeline tests/networks/test_networks.py $(moved)"
+
+# Apart from `make test`, because measuring a grid of links takes minutes.
+test-networks: setup
+	@tools/ensure-debian iperf3 iproute2 iputils-ping
+	@tools/timed "networks" $(python) -m pytest --durations=10 tests/networks
 
 # The contract suite alone, on every broker that can be had: one that could not be installed is named, and left out.
 test-brokers: setup

@@ -5,6 +5,7 @@ with Network(topology, nodes=3, seed=1) as network:
     network.measure()                    every link against its claim (proof.py)
 """
 
+import os
 from contextlib import ExitStack
 from dataclasses import asdict
 from types import TracebackType
@@ -12,7 +13,7 @@ from typing import Self
 
 from pyroute2 import IPRoute
 
-from brokerlab.network.carrier import Carrier
+from brokerlab.network.carrier import Carried, Carrier
 from brokerlab.network.layout import (
     BRIDGE,
     BROKER,
@@ -39,10 +40,11 @@ _PERMANENT = 0x80  # NUD_PERMANENT
 class Network:
     """A context manager; everything that it makes is noted in the inventory first."""
 
-    def __init__(self, topology: Topology, *, nodes: int = 1, seed: int = 0) -> None:
+    def __init__(self, topology: Topology, *, nodes: int = 1, seed: int = 0, netem: bool | None = None) -> None:
+        """`netem` says whether links are the kernel's; None: where it has it."""
         self.layout: Layout = lay_out(topology, nodes=nodes, number=new_number())
         self.carrier: Carrier | None = None
-        self._seed = seed
+        self._seed, self._netem = seed, netem
         self._kinds: dict[str, Kind] = {}
         self._talks: dict[str, IPRoute] = {}
         self._namespaces = {host.name: host.namespace for host in self.layout.hosts}
@@ -150,18 +152,29 @@ class Network:
 
     def _lay_cables(self, stack: ExitStack) -> None:
         cables = self.layout.cables
-        netem = any(not each.link.is_plain for each in cables) and has_netem(self._talks[self.layout.hosts[0].name])
-        self._kinds = {each.name: kind_of(each, has_netem=netem) for each in cables}
-        carried = []
-        for cable in cables:
-            if self._kinds[cable.name] is Kind.USERSPACE:
+        if self._netem is None:
+            is_needed = any(not each.link.is_plain for each in cables)
+            self._netem = is_needed and has_netem(self._talks[self.layout.hosts[0].name])
+        self._kinds = {each.name: kind_of(each, has_netem=self._netem) for each in cables}
+        for cable in (each for each in cables if self._kinds[each.name] is not Kind.USERSPACE):
+            lay_wire(cable, self._talks, self._namespaces)
+            if self._kinds[cable.name] is Kind.NETEM:
+                emulate(cable, self._talks)
+        if any(kind is Kind.USERSPACE for kind in self._kinds.values()):
+            self.carrier = stack.enter_context(self._carrier())
+
+    def _carrier(self) -> Carrier:
+        """The carrier with its ends, which it closes when it is entered."""
+        carried: list[Carried] = []
+        try:
+            for cable in (each for each in self.layout.cables if self._kinds[each.name] is Kind.USERSPACE):
                 carried.append(lay_taps(cable, self._talks, self._namespaces))
-            else:
-                lay_wire(cable, self._talks, self._namespaces)
-                if self._kinds[cable.name] is Kind.NETEM:
-                    emulate(cable, self._talks)
-        if carried:
-            self.carrier = stack.enter_context(Carrier(carried, seed=self._seed))
+        except BaseException:
+            for each in carried:
+                os.close(each.first)
+                os.close(each.second)
+            raise
+        return Carrier(carried, seed=self._seed)
 
     def _add_bridge(self, switch: Host) -> None:
         talk = self._talks[switch.name]

@@ -12,6 +12,8 @@ Sections, in the order in which they are written:
     calibration {"value": the meter against the null broker (brokerlab calibrate) or null, "reason": why null}
     broker      name, driver, version, preset, command, address
     clock       name of the clock, and one reading of it beside the wall clock
+    network     on any topology but loopback: topology, hosts, cables and what they are made of, ways, pairs with
+                their round trips, links [{link, kind, claimed and measured rtt, delay, rate, loss; problems}]
     proof       what readiness was proved with: {"publications": n, "seconds": s}
     clients     publishers [{publisher, topic}], subscribers [{subscriber, filter, granted_qos}];
                 in the role echo also publishers' reply and devices [{device, filter, topic, granted_qos}];
@@ -20,6 +22,8 @@ Sections, in the order in which they are written:
     phases      [{name, start_ns, end_ns}]; trials of a search have their rate_per_s too
     search      of a search: its trials with what was seen and decided, and the rate that was found with its interval
     meter       what the generator says of itself: workers, schedule and receive lag, window, cores
+    carrier     of userspace links: what their process used and did with the frames of each; null where there is none
+    captures    [{tap, file, place, ports, frames, dropped, beyond_limit}], where the study asks for them
     start_ms    of a start by control messages: command_to_arrival, command_to_first_message
     surroundings  what the machine did: swap, CPU steal, clock step, socket backlog
     verdict     {"value": valid | invalid | collapsed, "reasons": [...]}; always last

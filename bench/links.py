@@ -1,0 +1,111 @@
+"""What a userspace link carries on one core, and where it stops: frames and bits a second within its delay tolerance.
+
+    python -m bench links
+
+iperf3 sends UDP over a link of 10 ms round trip, ping measures the round trip meanwhile, and the carrier's own CPU
+time is read. A step is carried when less than 0.1 % is lost and the median round trip is within 5 % of the claim.
+"""
+
+import json
+import re
+import statistics
+import subprocess
+import time
+from dataclasses import dataclass
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from brokerlab.network.network import Network
+from brokerlab.network.privileges import reason_unable
+from brokerlab.network.proof import RTT_MS, RTT_SHARE
+from brokerlab.study.topology import Direction, Link, Topology
+
+RTT = 10.0
+SECONDS = 3
+HEADERS_BYTES = 42
+PROMISED_FRAMES_PER_S, PROMISED_BITS_PER_S = 50_000, 200e6
+# (frames a second, bytes of a datagram): small ones for the rate of frames, large ones for that of bits.
+STEPS = ((10_000, 64), (25_000, 64), (50_000, 64), (75_000, 64), (100_000, 64), (150_000, 64),
+         (9_000, 1400), (18_000, 1400), (36_000, 1400), (54_000, 1400), (90_000, 1400))  # fmt: skip
+_MOST_LOST_PERCENT = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    frames_per_s: float
+    bits_per_s: float
+    lost_percent: float
+    rtt_ms: float
+    cpu_percent: float
+
+    @property
+    def is_carried(self) -> bool:
+        return self.lost_percent < _MOST_LOST_PERCENT and abs(self.rtt_ms - RTT) <= max(RTT_MS, RTT_SHARE * RTT)
+
+
+def run(_rounds: int = 1) -> None:
+    if (reason := reason_unable()) is not None:
+        Console().print(f"links: {reason}")
+        return
+    table = Table(title=f"A userspace link of {RTT:g} ms round trip, {SECONDS} s a step")
+    for heading in ("frames/s", "Mbit/s", "lost %", "round trip ms", "carrier's CPU %", "carried"):
+        table.add_column(heading, justify="right")
+    direction = Direction(delay_ms=RTT / 2)
+    steps = []
+    with Network(Topology("chain", 2, between=Link(direction, direction)), netem=False) as network:
+        for frames_per_s, datagram_bytes in STEPS:
+            step = measure(network, frames_per_s, datagram_bytes)
+            steps.append(step)
+            table.add_row(
+                f"{step.frames_per_s:,.0f}", f"{step.bits_per_s / 1e6:,.1f}", f"{step.lost_percent:.2f}",
+                f"{step.rtt_ms:.2f}", f"{step.cpu_percent:.0f}", "yes" if step.is_carried else "no",
+            )  # fmt: skip
+    Console(width=110).print(table)
+    carried = [step for step in steps if step.is_carried]
+    frames = max((step.frames_per_s for step in carried), default=0.0)
+    bits = max((step.bits_per_s for step in carried), default=0.0)
+    _say("frames/s", frames, PROMISED_FRAMES_PER_S)
+    _say("Mbit/s", bits / 1e6, PROMISED_BITS_PER_S / 1e6)
+
+
+def _say(unit: str, reached: float, promised: float) -> None:
+    verdict = "kept" if reached >= 0.99 * promised else "NOT kept"
+    print(f"links: most that was carried {reached:,.0f} {unit}; promised {promised:,.0f}: {verdict}")
+
+
+def measure(network: Network, frames_per_s: int, datagram_bytes: int) -> Step:
+    """One step; what iperf3 could not send counts as not asked for."""
+    cable = next(each for each in network.layout.cables if each.name == "router1-router2")
+    source, target = (network.layout.host(name).namespace for name in ("router1", "router2"))
+    address = cable.second.address
+    server = subprocess.Popen(
+        ["ip", "netns", "exec", target, "iperf3", "-s", "-1", "-B", address],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    time.sleep(0.5)
+    carrier = psutil.Process(network.carrier.pid)
+    ping = subprocess.Popen(
+        ["ip", "netns", "exec", source, "ping", "-n", "-i", "0.02", "-c", str(int(SECONDS * 40)), address],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    before, began = sum(carrier.cpu_times()[:2]), time.monotonic()
+    client = subprocess.run(
+        ["ip", "netns", "exec", source, "iperf3", "-c", address, "-u", "-l", str(datagram_bytes), "-t", str(SECONDS),
+         "-b", str(frames_per_s * datagram_bytes * 8), "--json"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    cpu_percent = 100 * (sum(carrier.cpu_times()[:2]) - before) / (time.monotonic() - began)
+    ping.terminate()
+    rtts_ms = [float(each) for each in re.findall(r"time=([\d.]+) ms", ping.communicate()[0])]
+    server.wait(timeout=30)
+    total = json.loads(client.stdout)["end"]["sum"]
+    arrived_per_s = (total["packets"] - total["lost_packets"]) / total["seconds"]
+    return Step(
+        frames_per_s=arrived_per_s,
+        bits_per_s=arrived_per_s * (datagram_bytes + HEADERS_BYTES) * 8,
+        lost_percent=total["lost_percent"],
+        rtt_ms=statistics.median(rtts_ms) if rtts_ms else float("inf"),
+        cpu_percent=cpu_percent,
+    )

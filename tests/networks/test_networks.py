@@ -1,0 +1,191 @@
+"""Networks of namespaces: built, proved, cut, captured and gone again (B-02, B-07, B-08, B-21, M-24)."""
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from network_rig import both, left, median_ping_ms, needs_networks, routers, two_sites
+
+from brokerlab.errors import RunError
+from brokerlab.inside import inside
+from brokerlab.lab.leftovers import find_leftovers, remove_leftovers
+from brokerlab.network.capture import Captures, taps_of
+from brokerlab.network.interfaces import Interfaces
+from brokerlab.network.proof import RTT_MS, RTT_SHARE
+
+pytestmark = needs_networks
+LINK = both(delay_ms=5.0, rate_bits_per_s=20e6)
+
+HOLDS = """
+import sys, time
+from brokerlab.network.network import Network
+from brokerlab.study.topology import Direction, Link, Topology
+with Network(Topology("chain", 2, between=Link(Direction(1.0), Direction(1.0)))) as network:
+    print(network.carrier.pid, *(host.namespace for host in network.layout.hosts), flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(scope="module")
+def network():
+    with two_sites(LINK) as network:
+        yield network
+
+
+def test_links_are_what_they_claim_by_our_own_probes(network):
+    rows = network.measure()
+
+    assert [problem for row in rows for problem in row.problems] == []
+    assert {row.link for row in rows if row.kind != "veth"} == {"router1>router2", "router2>router1"}
+
+
+def test_round_trip_by_ping(network):
+    source, _, address = routers(network)
+
+    assert abs(median_ping_ms(source, address) - 10) <= max(RTT_MS, RTT_SHARE * 10)
+
+
+def test_a_cut_link_is_refused_and_a_mended_one_is_healthy(network):
+    network.cut("router1-router2")
+    with pytest.raises(RunError, match="not healthy: no echo between broker0 and clients1"):
+        network.echo_pairs()
+    network.cut("router1-router2", is_cut=False)
+
+    assert len(network.echo_pairs()) == 3
+
+
+def test_a_link_can_be_another_while_it_carries(network):
+    source, _, address = routers(network)
+    network.change("router1-router2", both(delay_ms=30.0))
+    slow_ms = median_ping_ms(source, address, count=20)
+    network.change("router1-router2", LINK)
+
+    assert slow_ms == pytest.approx(60, rel=RTT_SHARE)
+
+
+def exchange(network, port):
+    """100,000 bytes from the clients to the broker's place and 10 bytes back, over TCP."""
+    with inside(network.brokers[0].namespace):
+        listening = socket.create_server((network.brokers[0].address, port))
+    with inside(network.clients[0].namespace):
+        client = socket.create_connection(listening.getsockname())
+    with listening, client, listening.accept()[0] as server:
+        client.sendall(bytes(100_000))
+        client.shutdown(socket.SHUT_WR)
+        while server.recv(65_536):
+            pass
+        server.sendall(bytes(10))
+        while client.recv(10):
+            break
+
+
+def payload_bytes(path: Path):
+    """Bytes of TCP payload in a pcap file, by destination port."""
+    content, at, sizes = path.read_bytes(), 24, {}
+    while at < len(content):
+        size = struct.unpack_from("=I", content, at + 8)[0]
+        frame = content[at + 16 : at + 16 + size]
+        tcp = 14 + 4 * (frame[14] & 15)
+        port = struct.unpack_from("!H", frame, tcp + 2)[0]
+        total = struct.unpack_from("!H", frame, 16)[0] + 14
+        sizes[port] = sizes.get(port, 0) + total - tcp - 4 * (frame[tcp + 12] >> 4)
+        at += 16 + size
+    return sizes
+
+
+def test_captures_hold_the_traffic_of_the_study_alone(network, tmp_path):
+    captures = Captures(
+        taps_of(network.layout, ["publisher", "broker", "subscriber", "router"], ports=[7001], homes=[1]), tmp_path
+    )
+    with captures:
+        exchange(network, 7001)
+        exchange(network, 7002)
+
+    sizes = {entry["tap"] + " " + entry["place"]: payload_bytes(tmp_path / entry["file"]) for entry in captures.section}
+    assert all(entry["dropped"] == 0 for entry in captures.section)
+    assert sizes["publisher clients1 eth0"] == {7001: 100_000}
+    assert 7002 not in sizes["broker broker0 eth0"]
+    assert sizes["broker broker0 eth0"][7001] == 100_000
+    assert sum(sizes["subscriber clients1 eth0"].values()) == 10
+    assert sizes["router router2 site1"] == {7001: 100_000, 7002: 100_000}  # all that crosses
+
+
+def test_a_capture_is_bounded(network, tmp_path):
+    captures = Captures(taps_of(network.layout, ["broker"], ports=[7003]), tmp_path, most_bytes=20_000)
+    with captures:
+        exchange(network, 7003)
+
+    (entry,) = captures.section
+    assert (tmp_path / entry["file"]).stat().st_size <= 20_000 + 24
+    assert entry["beyond_limit"] > 0
+
+
+def test_routers_count_what_comes_in(network):
+    with Interfaces([network.layout.host("router2")]) as interfaces:
+        before = {row["interface"]: row for row in interfaces.read(0)}
+        exchange(network, 7004)
+        after = {row["interface"]: row for row in interfaces.read(1)}
+
+    grown = after["site1"]["rx_bytes"] - before["site1"]["rx_bytes"]
+    assert 100_000 < grown < 120_000
+
+
+def test_nothing_is_left(tmp_path, monkeypatch):
+    before = left()
+    with two_sites(LINK) as network:
+        assert len(left() - before) >= len(network.layout.hosts)
+        pid, own = network.carrier.pid, set(network._namespaces.values())
+
+    assert not left() & own
+    assert not psutil.pid_exists(pid)
+
+
+def test_a_failed_start_leaves_nothing(monkeypatch):
+    network = two_sites(LINK)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(RunError, match=r"did not begin to carry|is gone"):
+        network.__enter__()
+
+    assert not left() & {host.namespace for host in network.layout.hosts}
+
+
+def holder(tmp_path):
+    environment = {**os.environ, "BROKERLAB_STATE": str(tmp_path / "state")}
+    started = subprocess.Popen([sys.executable, "-c", HOLDS], stdout=subprocess.PIPE, text=True, env=environment)
+    pid, *namespaces = started.stdout.readline().split()
+    return started, int(pid), set(namespaces)
+
+
+def test_ctrl_c_leaves_nothing(tmp_path):
+    started, pid, namespaces = holder(tmp_path)
+    assert namespaces <= left()
+    started.send_signal(signal.SIGINT)
+    started.communicate(timeout=30)
+
+    assert not namespaces & left()
+    assert not psutil.pid_exists(pid)
+
+
+def test_what_a_killed_one_leaves_is_removed_by_clean(tmp_path, monkeypatch):
+    started, pid, namespaces = holder(tmp_path)
+    started.kill()
+    started.communicate(timeout=30)
+    monkeypatch.setenv("BROKERLAB_STATE", str(tmp_path / "state"))
+
+    (leftover,) = find_leftovers().leftovers
+    removed, problems = remove_leftovers()
+
+    assert {path.name for path in leftover.namespaces} == namespaces
+    assert (len(removed), problems) == (1, [])
+    assert not namespaces & left()
+    deadline = time.monotonic() + 10
+    while psutil.pid_exists(pid):
+        assert time.monotonic() < deadline, "the links' process outlives its network"
+        time.sleep(0.05)
