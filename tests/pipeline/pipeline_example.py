@@ -32,6 +32,16 @@ SEARCH = {
         "found": {"rate_per_s": 5.0, "low_per_s": 5.0, "high_per_s": 10.0, "is_limited": False},
     }
 }
+LINK = {"kind": "userspace", "claimed_rtt_ms": 5.0, "measured_rtt_ms": 5.5, "claimed_delay_ms": 2.5,
+        "claimed_loss_percent": 1.0, "measured_loss_percent": 1.5, "probes": 200}  # fmt: skip
+NETWORK = {
+    "network": {
+        "links": [
+            LINK | {"link": "router1>router2", "problems": ["router1>router2: claims an rtt of 5 ms"]},
+            LINK | {"link": "router2>router1", "problems": []},
+        ]
+    }
+}
 CLAIMS = [
     {"topic": RECEIVED, "equals": "publications", "qos": [0, 1], "note": "counts QoS 0 and 1"},
     {"topic": "$SYS/only/zero", "equals": "publications", "qos": [0], "note": ""},
@@ -68,6 +78,16 @@ def samples() -> list[dict[str, Any]]:
     ]
 
 
+def interfaces() -> list[dict[str, Any]]:
+    """From site 2 come 4000 bytes in 30 packets in the two seconds of measuring, and one is dropped."""
+    counts = [(2, 1000, 10, 0), (3, 2000, 20, 0), (4, 5000, 40, 1)]
+    return [
+        {"node": "router1", "interface": "site2", "at_ns": at * S}
+        | {"rx_bytes": size, "rx_packets": packets, "rx_dropped": dropped}
+        for at, size, packets, dropped in counts
+    ]
+
+
 def sessions() -> list[dict[str, Any]]:
     """Two clients accepted within 1 and 3 ms in the half second of connecting, one subscribed, one cut off later."""
     return [
@@ -92,7 +112,7 @@ def plain(lost: int) -> dict[str, list[dict[str, Any]]]:
 
 def write_example(study: StudyDirectory) -> None:
     cell = {"cell": "broker-amqtt.qos-1", "qos": 1, "subscribers": {0: ("t/#", 1)}, "counters": CLAIMS}
-    late = {"ledger": {"late_s": 0.1}}
+    late = {"ledger": {"late_s": 0.1}} | NETWORK
     _write(study, RunBuilder(**cell, repetition=1, order=4, more=late), ten_messages(), with_samples=True)
     _write(study, RunBuilder(**cell, repetition=2, order=1), plain(lost=0))
     _write(study, RunBuilder(**cell, repetition=3, order=3), plain(lost=1))
@@ -111,6 +131,7 @@ def _write(
         more = {
             "resources": {"sampler": samples()},
             "counters": {"sys": counters()},
+            "interfaces": {"samples": interfaces()},
             "sessions": {"clients": sessions()},
         }
     messages = {

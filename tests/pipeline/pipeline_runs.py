@@ -41,6 +41,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     },
     "resources": {"read_bytes": None, "written_bytes": None, "threads": None, "open_files": None},
     "counters": {},
+    "interfaces": {"tx_bytes": 0, "tx_packets": 0, "tx_dropped": 0},
 }
 
 

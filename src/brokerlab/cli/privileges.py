@@ -75,7 +75,7 @@ def _netem(namespace: str) -> Check:
         return missing(
             "netem",
             problem.message,
-            follows="the kernel delays and drops nothing for us",
+            follows="links that delay and drop are carried by a process of ours, which takes CPU time",
             lift="modprobe sch_netem, or a kernel with CONFIG_NET_SCH_NETEM",
         )
     return ok("netem", "set 1 ms on a link of our own")

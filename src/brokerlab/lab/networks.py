@@ -57,6 +57,13 @@ class Ground:
         if self.interfaces is not None:
             self.samples.extend(self.interfaces.read(at_ns))
 
+    def late_reasons(self) -> list[str]:
+        """Why the links were not what they claim while the load was on them."""
+        carrier = self.network.carrier if self.network else None
+        dropped = _growth(self.samples, "tx_dropped")
+        slow = [f"{dropped} frames were dropped before the links' process read them"] if carrier and dropped else []
+        return [f"the links' process was the limit: {each}" for each in (carrier.was_limit() if carrier else [])] + slow
+
     def require_alive(self) -> None:
         if self.network and self.network.carrier:
             self.network.carrier.require_alive()
@@ -103,6 +110,15 @@ def capturing(ground: Ground, names: Sequence[str], *, ports: Sequence[int], rec
     finally:
         if names:
             record.manifest.add("captures", captures.section)
+
+
+def _growth(samples: Sequence[Row], count: str) -> int:
+    """How much a count of all interfaces between routers grew from the first sample to the last."""
+    edges: dict[object, list[int]] = {}
+    for row in samples:
+        if str(row["interface"]).startswith("site"):
+            edges.setdefault((row["node"], row["interface"]), []).append(int(str(row[count])))
+    return sum(values[-1] - values[0] for values in edges.values())
 
 
 def _write_samples(samples: Sequence[Row], directory: RunDirectory) -> None:

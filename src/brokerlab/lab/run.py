@@ -362,4 +362,14 @@ class _Walk:
         searched = search_reasons(self._trials) if self._trials else []
         collapsed = collapse_reasons(stopped, self._granted.values()) + table_refusals(stopped.values())
         collapsed += [killed] if (killed := self._system.obituary()) else []
-        return judge(collapsed, [*self._ground.reasons, *searched, *guards, *counted, *self._system.reasons()])
+        return judge(
+            collapsed,
+            [
+                *self._ground.reasons,
+                *self._ground.late_reasons(),
+                *searched,
+                *guards,
+                *counted,
+                *self._system.reasons(),
+            ],
+        )

@@ -25,6 +25,7 @@ from brokerlab.study.topology import Link
 
 _TUNSETIFF = 0x400454CA
 _IFF_TAP, _IFF_NO_PI = 0x0002, 0x1000
+LATE_MS = 0.3  # what a link may be off its claim: proof.py
 _LONGEST_START_S = 120.0  # the loop is compiled once, by the first that starts it
 _LONGEST_STOP_S = 5.0
 
@@ -143,6 +144,17 @@ class Carrier:
         """What the link did so far, there and back."""
         row = 2 * self._names[name]
         return read_done(self._done[row]), read_done(self._done[row + 1])
+
+    def was_limit(self) -> list[str]:
+        """Why the carrier itself, and no claim, delayed or dropped what it carried; empty where it did not."""
+        reasons = []
+        for each in self._links:
+            for way, done in zip(("there", "back"), self.done(each.name), strict=True):
+                if (done.late_mean_ms or 0.0) > LATE_MS:
+                    reasons.append(f"{each.name} {way}: frames left {done.late_mean_ms:.2f} ms late on average")
+                if done.no_room:
+                    reasons.append(f"{each.name} {way}: no memory was left for frames {done.no_room} times")
+        return reasons
 
     def section(self) -> dict[str, object]:
         """For the manifest: who carried, at which cost, and what became of the frames."""

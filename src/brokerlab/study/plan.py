@@ -32,6 +32,7 @@ PLAN_FORMAT = 1
 # Estimates, for people: starts, proof of readiness, connects, stops, and a drain that ends as soon as
 # the last messages are there, which it does unless some are lost.
 _AROUND_RUN_S = 2.5
+_NETWORK_S = 5.0  # building and proving one
 _ANALYSIS_S = 15.0
 _NO_QOS: Mapping[str, Sequence[int]] = MappingProxyType({})
 
@@ -217,7 +218,7 @@ def _refuse_missing(plan: Plan, missing: Mapping[str, str]) -> None:
 
 def _expected_s(runs: Sequence[PlannedRun], study: Study) -> float:
     phases = study.deploy.phases
-    around_s = phases.warmup_s + _AROUND_RUN_S
+    around_s = phases.warmup_s + _AROUND_RUN_S + (0.0 if study.scenario.topology.is_loopback else _NETWORK_S)
     workloads = [run.cell.workload for run in runs]
     searches = [each.schedule for each in workloads if each.schedule.arrivals is Arrivals.SEARCH]
     runs_s = sum(around_s + measure_s(each, phases) + _ramp_s(each) for each in workloads) + sum(
