@@ -19,7 +19,7 @@ pytestmark = pytest.mark.pipeline
 
 GOLDEN = Path(__file__).with_name("pipeline_example.md")
 # In the example QoS and broker vary together, so that no two levels can be held against each other.
-EMPTY = {"comparisons", "network", "overhead"}
+EMPTY = {"comparisons"}
 TEN = "broker-amqtt.qos-1/1"
 
 
