@@ -6,12 +6,14 @@ Mosquitto alone is needed; the contract suite of ensembles proves what each brok
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 
 import psutil
 import pytest
-from broker_rig import CHOICE
+from broker_rig import CHOICE, is_running
 
 from brokerlab.brokers.base import Group, Security
 from brokerlab.brokers.registry import driver
@@ -50,6 +52,11 @@ scenario:
 deploy:
   repetitions: 1
   phases: {warmup: 0 s, measure: 2 s, drain: 5 s}
+"""
+
+MIXED = """\
+    one: {driver: mosquitto}
+    two: {driver: amqtt}
 """
 
 
@@ -187,3 +194,42 @@ def test_probe_tells_what_crosses_bridges_of_mosquitto():
         "share": [False, False],
         "will": [True, True],
     }
+
+
+@LONG
+def test_killed_brokerlab_leaves_nothing_of_an_ensemble_that_clean_does_not_remove(tmp_path):
+    """Nodes of two brokers and a bridge of ours between them (F-08), cut off by SIGKILL in the midst of a run."""
+    text = STUDY.replace("    mosquitto: {driver: mosquitto}\n", MIXED).replace(
+        "bridges: chain}", "members: [one, two]}"
+    )
+    path, results = tmp_path / "study.yaml", tmp_path / "results"
+    path.write_text(text.replace("measure: 2 s", "measure: 60 s"), encoding="utf-8")
+    state = tmp_path / "state"
+    env = os.environ | {"BROKERLAB_STATE": str(state)}
+    program = [sys.executable, "-m", "brokerlab.cli.main"]
+    run = subprocess.Popen(
+        [*program, "run", str(path), "--out", str(results)],
+        env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 200
+        while not any('"crossing"' in each.read_text() for each in results.glob("runs/*/1/manifest.json")):
+            assert run.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        started = [each.pid for each in psutil.Process(run.pid).children(recursive=True)]
+        assert len(started) >= 4  # three nodes and a bridge; workers come after
+    finally:
+        run.kill()
+        run.wait()
+
+    subprocess.run([*program, "clean"], env=env, check=True, capture_output=True)
+
+    deadline = time.monotonic() + 20
+    while left := [pid for pid in started if is_running(pid)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+    assert not list(state.glob("*"))
+    nodes = results / "runs" / "broker-one" / "1" / "broker"
+    assert {each.name for each in nodes.iterdir()} >= {"0", "1", "2", "0.log", "joint-0-1"}
+    assert not list(nodes.glob("*/data"))
