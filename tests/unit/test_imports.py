@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "lab": MEASURING | {"brokers", "network", "load", "bridge"},
     "pipeline": MEASURING | {"quality", "published"},
     "imports": MEASURING,
-    "report": MEASURING | {"pipeline"},
+    "report": MEASURING | {"pipeline", "published"},
     "web": MEASURING | {"pipeline", "report"},
 }
 ALLOWED["cli"] = set(ALLOWED)

@@ -12,6 +12,8 @@ from brokerlab.cli.studies import ResultsArgument
 from brokerlab.errors import ExitCode, UserError
 from brokerlab.pipeline.java import use_java
 from brokerlab.pipeline.master import VARIABLE, master_of
+from brokerlab.published.library import published
+from brokerlab.quality.study import is_classification
 from brokerlab.record.directory import StudyDirectory, open_results
 from brokerlab.study.quantity import read_percent
 from brokerlab.study.values import Analysis
@@ -33,6 +35,11 @@ def analyze(directory: ResultsArgument, master: MasterOption = None) -> ExitCode
     The runs are only read; what the tables say is printed, and decides the exit code.
     """
     results = open_results(directory)
+    if is_classification(results.study):
+        raise UserError(
+            f"{results.path}: the tables of a classification are made of its sheets",
+            hint=f"make them again with `brokerlab run {results.study} --out {results.path}`",
+        )
     require_java(master)
     write_tables(results, confidence_percent=confidence_percent(results), master=master)
     return print_outcome(results)
@@ -46,6 +53,7 @@ def require_java(master: str | None) -> None:
 
 def write_tables(results: StudyDirectory, *, confidence_percent: float, master: str | None = None) -> None:
     # Spark takes seconds to load, and most commands do without it.
+    from brokerlab.pipeline.beside import write_beside  # noqa: PLC0415
     from brokerlab.pipeline.jobs import analyze as analyze_runs  # noqa: PLC0415
     from brokerlab.pipeline.session import open_session  # noqa: PLC0415
 
@@ -53,6 +61,9 @@ def write_tables(results: StudyDirectory, *, confidence_percent: float, master: 
         step("starting Spark")
         with open_session(app="brokerlab", master=master) as spark:
             analyze_runs(spark, results, confidence_percent=confidence_percent, notify=step)
+            if names := beside(results):
+                step("table published")
+                write_beside(spark, results, names)
 
 
 def confidence_percent(results: StudyDirectory) -> float:
@@ -64,3 +75,16 @@ def confidence_percent(results: StudyDirectory) -> float:
         return read_percent(content["analysis"]["confidence"])
     except (OSError, YAMLError, KeyError, TypeError, ValueError) as problem:
         raise UserError(f"{results.study}: analysis.confidence cannot be read: {problem}") from problem
+
+
+def beside(results: StudyDirectory) -> list[str]:
+    """The published tables that the study wants next to its own; none where there is no study file."""
+    if not results.study.exists():
+        return []
+    try:
+        content = YAML(typ="safe", pure=True).load(results.study.read_text(encoding="utf-8"))
+    except (OSError, YAMLError) as problem:
+        raise UserError(f"{results.study}: the study cannot be read: {problem}") from problem
+    present = content.get("present") if isinstance(content, dict) else None
+    names = present.get("beside") if isinstance(present, dict) else None
+    return [published(str(name)).id for name in names or ()]

@@ -28,6 +28,7 @@ from brokerlab.cli import (
     plan,
     presets,
     published,
+    quality,
     report,
     run,
     show,
@@ -65,6 +66,7 @@ app.command("run")(run.run)
 app.command("analyze")(analyze.analyze)
 app.command("show")(show.show)
 app.command("report")(report.report)
+app.add_typer(quality.app, name="quality")
 app.command("claims")(claims.claims)
 app.command("published")(published.show_published)
 app.command("bridge")(bridge.bridge)

@@ -1,16 +1,19 @@
 """`brokerlab plan`: what a study would do here, before anything starts."""
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from brokerlab.cli.machine import ENOUGH_CORES, usable_cores
 from brokerlab.cli.progress import duration
-from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, StudyArgument, prepare
+from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, StudyArgument, prepare, study_path
 from brokerlab.cli.terminal import Columns, heading, say, table
+from brokerlab.errors import UserError
 from brokerlab.lab.ensemble import bridges_of
 from brokerlab.pipeline.java import HINT, find_java
+from brokerlab.quality.study import collected, is_classification, model_of, read_classification
 from brokerlab.study.ensemble_values import BridgeShape, Join
 from brokerlab.study.nearest import listed
 from brokerlab.study.plan import Cell, Plan, plan_json
@@ -30,11 +33,38 @@ def plan(
 
     Prints its cells, its runs in their order, the time they need, and what this machine cannot do.
     """
+    if is_classification(study_path(study)):
+        print_classification(study, settings or [], levels or [], json=json)
+        return
     prepared = prepare(study, settings=settings or [], levels=levels or [])
     if json:
         sys.stdout.write(plan_json(prepared.plan, prepared.study))
     else:
         print_plan(prepared)
+
+
+def print_classification(argument: str, settings: Sequence[str], levels: Sequence[str], *, json: bool) -> None:
+    """A study of questionnaires: its sets of sheets instead of cells."""
+    if levels or json:
+        raise UserError("a classification has no cells", hint="leave --only and --json out")
+    study = read_classification(study_path(argument), settings=settings)
+    model = model_of(study)
+    answers, _ = collected(study, model)
+    say(f"{study.name}: {study.question}")
+    heading(f"{model.title}: {len(model.features)} features, the first {study.select} of each set are chosen")
+    rows = []
+    for name in study.sheets:
+        own = [answer for answer in answers if answer.sheets == name]
+        numbers = (len({answer.broker for answer in own}), len({answer.rater for answer in own}), len(own))
+        rows.append((name, *map(str, numbers), str(sum(answer.low is None for answer in own))))
+    table(
+        Columns(
+            ("set", "brokers", "raters", "answers", "unknown"),
+            right=frozenset({"brokers", "raters", "answers", "unknown"}),
+        ),
+        rows,
+    )
+    say("no runs; about a minute, for Spark and the report")
 
 
 def print_plan(prepared: Prepared) -> None:

@@ -10,6 +10,10 @@ def report(directory: ResultsArgument) -> None:
 
     It is one file that opens without a network.
     """
-    from brokerlab.report.report import write_report  # noqa: PLC0415 - loads the figures' library
+    # The figures' library takes a while to load.
+    from brokerlab.report.quality_report import write_quality_report  # noqa: PLC0415
+    from brokerlab.report.report import write_report  # noqa: PLC0415
 
-    say(f"report: {write_report(open_results(directory))}")
+    results = open_results(directory)
+    write = write_quality_report if results.table("quality_scores").is_dir() else write_report
+    say(f"report: {write(results)}")

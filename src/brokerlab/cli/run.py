@@ -18,10 +18,11 @@ from brokerlab.cli.outcome import print_outcome
 from brokerlab.cli.outdir import Mode, opened
 from brokerlab.cli.plan import machine_notes
 from brokerlab.cli.progress import duration, watching
-from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, StudyArgument, prepare
+from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, StudyArgument, prepare, study_path
 from brokerlab.cli.terminal import say
 from brokerlab.errors import ExitCode, LabError, UserError
 from brokerlab.lab.leftovers import remove_leftovers
+from brokerlab.quality.study import is_classification, read_classification
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.study.plan import Plan, plan_json
 from brokerlab.study.problems import StudyError
@@ -77,6 +78,10 @@ def run(
     """
     if resume and fresh:
         raise UserError("--resume and --fresh exclude each other")
+    if is_classification(study_path(study)):
+        return _classify(
+            study, out=out, settings=settings or [], levels=levels or [], fresh=fresh, stop_after=stop_after
+        )
     request = Request(study, out, settings or [], levels or [], stop_after, master)
     prepared = _prepared(request, needs_java=stop_after is not StopAfter.RUNS)
     results = StudyDirectory(out or Path("results") / prepared.study.name)
@@ -88,6 +93,26 @@ def run(
     ):
         _make_runs(prepared, results, request.master, hold=hold)
         return _finish(prepared, results, request)
+
+
+def _classify(
+    argument: str,
+    *,
+    out: Path | None,
+    settings: Sequence[str],
+    levels: Sequence[str],
+    fresh: bool,
+    stop_after: StopAfter | None,
+) -> ExitCode:
+    """A study of questionnaires: it has neither cells nor runs."""
+    if levels or stop_after is StopAfter.RUNS:
+        raise UserError("a classification has no cells and no runs", hint="leave --only and --stop-after runs out")
+    from brokerlab.cli.classification import classify  # noqa: PLC0415 - loads what ranking needs
+
+    path = study_path(argument)
+    study = read_classification(path, settings=settings)
+    text = path.read_text(encoding="utf-8") + "".join(f"# --set {setting}\n" for setting in settings)
+    return classify(study, study_text=text, out=out, fresh=fresh, with_report=stop_after is None)
 
 
 def _prepared(request: Request, *, needs_java: bool) -> Prepared:

@@ -16,6 +16,7 @@ from brokerlab.lab.reach import connections_of, nodes_shortfall, read_reach, sho
 from brokerlab.lab.remote import check_reachable
 from brokerlab.network.privileges import reason_deaf, reason_unable
 from brokerlab.presets import preset_names, preset_path
+from brokerlab.published.library import published
 from brokerlab.study.access import users_of
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.file import missing_brokers, read_study
@@ -48,6 +49,8 @@ def prepare(argument: str, *, settings: Sequence[str], levels: Sequence[str]) ->
     facts = _by_whole_names({name: _facts(driver, driver.find()) for name, driver in DRIVERS.items()})
     study = read_study(study_path(argument), settings=settings, drivers=facts)
     _require_secrets(study)
+    for name in study.present.beside:
+        published(name)
     qos = {broker.name: facts[broker.driver].qos for broker in study.system.brokers}
     plan = make_plan(study, missing=missing_brokers(study, drivers=facts), keep=levels, qos=qos)
     _refuse_too_many_connections(plan)

@@ -9,13 +9,13 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from brokerlab.errors import UserError
+from brokerlab.pipeline.beside import our_rows
 from brokerlab.pipeline.placing import place
 from brokerlab.pipeline.schemas.printed import ABOUT_CLAIMS, CHANGE_CLAIMS, ORDER_CLAIMS, VALUES
 from brokerlab.pipeline.sources import small_frame
-from brokerlab.pipeline.tables import read_table
 from brokerlab.pipeline.transforms import claims as rules
 from brokerlab.published.claims import Claim
-from brokerlab.published.values import Value, broker_name, metrics_of_ours, published_values
+from brokerlab.published.values import Value, broker_name, published_values
 from brokerlab.record.directory import StudyDirectory
 
 _OF_ONE = {
@@ -70,39 +70,18 @@ def claims_frame(
 
 def our_values(results: StudyDirectory, *, study: str) -> list[Value]:
     """Means of cells of ours, under the names that the printed ones have."""
-    cells = read_table(results, "cells").to_pylist(maps_as_pydicts="strict")
-    drivers = {row["cell"]: row["driver"] for row in read_table(results, "runs").to_pylist()}
-    measured = [(row, row["metric"], row["mean"]) for row in cells if row["mean"] is not None]
-    measured += list(_projected(results, cells))
-    return [
-        _our_value(study, row, drivers.get(row["cell"]) or row["broker"], printed, mean)
-        for row, metric, mean in measured
-        for printed, ours in metrics_of_ours().items()
-        if ours == metric
-    ]
+    return [_our_value(study, row) for row in our_rows(results)]
 
 
-def _projected(results: StudyDirectory, cells: Sequence[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str, float]]:
-    """The mean over valid runs of the projected rate of each cell that has one."""
-    about = {row["cell"]: row for row in cells}
-    valid = {row["run_id"] for row in read_table(results, "runs").to_pylist() if row["verdict"] == "valid"}
-    projected: dict[str, list[float]] = {}
-    for row in read_table(results, "resources").to_pylist():
-        if row["projected_per_s"] is not None and row["run_id"] in valid and row["cell"] in about:
-            projected.setdefault(row["cell"], []).append(row["projected_per_s"])
-    for cell, rates in projected.items():
-        yield about[cell], "projected_per_s", sum(rates) / len(rates)
-
-
-def _our_value(study: str, row: Mapping[str, Any], driver: str, metric: str, mean: float) -> Value:
-    levels = dict(row["levels"] or {})
+def _our_value(study: str, row: Mapping[str, Any]) -> Value:
+    levels = row["levels"]
     others = {name: level for name, level in levels.items() if name not in ("broker", "qos", "environment")}
     return Value(
         source=study,
-        broker=driver.split("@", maxsplit=1)[0],
-        printed_broker=row["broker"],
-        version=None,
-        qos=None if row["qos"] is None else str(row["qos"]),
+        broker=row["broker"],
+        printed_broker=row["our_broker"],
+        version=row["our_version"],
+        qos=row["our_qos"],
         environment=levels.get("environment"),
         kind=None,
         interval_ms=None,
@@ -110,11 +89,11 @@ def _our_value(study: str, row: Mapping[str, Any], driver: str, metric: str, mea
         variant=", ".join(f"{name} {level}" for name, level in others.items()) or None,
         feature=None,
         outcome=None,
-        metric=metric,
-        value=mean,
+        metric=row["metric"],
+        value=row["our_value"],
         bound="",
-        printed=f"{mean:g}",
-        unit=row["unit"],
+        printed=f"{row['our_value']:g}",
+        unit="",
         note="",
     )
 

@@ -70,6 +70,11 @@ def our_metric(metric: str) -> str | None:
     return None if about is None else str(about["ours"])
 
 
+def lowest_is_best(metric: str) -> bool:
+    """Of a printed metric that we have too."""
+    return bool(_names()["metrics"][metric]["lowest"])
+
+
 def metrics_of_ours() -> Mapping[str, str]:
     """Printed metric by our metric; several may share one of ours."""
     return {metric: str(about["ours"]) for metric, about in _names()["metrics"].items()}

@@ -35,19 +35,19 @@ def figures(results: Results, compared: list[Group]) -> list[Figure]:
     points = curves(results, compared)
     if points:
         text = "Share of messages delivered within a latency, one curve per valid run."
-        found.append(_figure("distribution", _distribution_chart(points, brokers), text))
+        found.append(drawn_figure("distribution", _distribution_chart(points, brokers), text))
     summaries = _summaries(results, compared)
     if summaries:
         text = "Median and 99th percentile of latency with intervals, per broker."
-        found.append(_figure("summary", _summary_chart(summaries, brokers), text))
+        found.append(drawn_figure("summary", _summary_chart(summaries, brokers), text))
     trials = load_points(results, compared)
     if trials:
         text = "p99 of latency over the rate that was asked, one point per trial of a search, one curve per valid run."
-        found.append(_figure("load", load_chart(trials, brokers), text))
+        found.append(drawn_figure("load", load_chart(trials, brokers), text))
     return found
 
 
-def _figure(name: str, chart: alt.TopLevelMixin, description: str) -> Figure:
+def drawn_figure(name: str, chart: alt.TopLevelMixin, description: str) -> Figure:
     spec: Json = chart.to_dict()
     spec.pop("$schema")  # an address that nothing needs to read
     svg: str = vl_convert.vegalite_to_svg(spec)

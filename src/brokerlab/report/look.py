@@ -50,13 +50,13 @@ def faceted(chart: alt.Chart | alt.LayerChart | alt.FacetChart, rows: list[Row],
     columns = min(3, len(labels))
     sized = chart.properties(width=(_PAGE_WIDTH - _GAP * (columns - 1)) // columns, height=height)
     if len(labels) == 1:
-        return _styled(sized)
+        return styled(sized)
     header = alt.Header(title=None, labelFontSize=13, labelFontWeight="bold", labelColor=INK)
     panels = sized.facet(alt.Facet("group:N").sort(labels).header(header), columns=columns, spacing=_GAP)
-    return _styled(panels)
+    return styled(panels)
 
 
-def _styled(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
+def styled(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
     axis = {"labelColor": INK, "titleColor": INK, "tickColor": INK, "domainColor": INK, "gridColor": INK}
     styled = chart.configure(background="transparent", font=_FONT)
     styled = styled.configure_axis(

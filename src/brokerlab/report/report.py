@@ -20,6 +20,7 @@ from brokerlab.report import (
     networks,
     nodes,
     overview,
+    published,
     rhythm,
     validity,
     wills,
@@ -35,8 +36,11 @@ _FOLDER = Path(__file__).parent
 
 def write_report(results: StudyDirectory, *, output: Path | None = None) -> Path:
     """Writes the report of these results, to <out>/report.html unless told otherwise; its path."""
-    path = output or results.report
-    page = render(read_results(results))
+    return put_page(render(read_results(results)), output or results.report)
+
+
+def put_page(page: str, path: Path) -> Path:
+    """Writes the page whole, or not at all; its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(path.name + ".part")
     beside.write_text(page, encoding="utf-8")
@@ -58,8 +62,8 @@ def render(results: Results) -> str:
     return environment.get_template("page.html").render(
         study=results.study,
         figures=drawn,
-        style=_own_file("style.css"),
-        scripts=_scripts(drawn),
+        style=own_file("style.css"),
+        scripts=page_scripts(drawn),
         **_content(results, compared),
     )
 
@@ -81,6 +85,9 @@ def _content(results: Results, compared: list[Group]) -> dict[str, object]:
         "links": networks.links(results),
         "overhead": networks.overhead(results, compared),
         "crossing": crossing.crossing(results.latency_by_way, results.delivery),
+        "published": published.published_values(results.published),
+        "published_summary": published.published_summary(results.published),
+        "behind": published.behind(results.published),
         "losses": losses.losses(results, compared),
         "losses_summary": losses.losses_summary(results, compared),
         "nodes": nodes.nodes(results, compared),
@@ -107,7 +114,7 @@ def _content(results: Results, compared: list[Group]) -> dict[str, object]:
     }
 
 
-def _scripts(drawn: list[Figure]) -> list[Markup]:
+def page_scripts(drawn: list[Figure]) -> list[Markup]:
     """Vega with all it needs, and what draws the charts; nothing where there is nothing to draw."""
     if not drawn:
         return []
@@ -116,7 +123,7 @@ def _scripts(drawn: list[Figure]) -> list[Markup]:
         _inside_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),
         # A study may hold any text: no "<" of it may end the script that carries it.
         Markup("const chartSpecs = " + json.dumps(specs).replace("<", "\\u003c") + ";"),  # noqa: S704
-        _own_file("charts.js"),
+        own_file("charts.js"),
     ]
 
 
@@ -126,5 +133,5 @@ def _inside_script(script: str) -> Markup:
     return Markup(script)  # noqa: S704 - the library's own text
 
 
-def _own_file(name: str) -> Markup:
+def own_file(name: str) -> Markup:
     return Markup((_FOLDER / name).read_text(encoding="utf-8"))  # noqa: S704 - our own text

@@ -57,6 +57,7 @@ class Results:
     overhead: tuple[Row, ...] = ()
     latency_beside: tuple[Row, ...] = ()  # of what is no load: report/beside.py
     latency_by_way: tuple[Row, ...] = ()  # within nodes of an ensemble and between them: report/crossing.py
+    published: tuple[Row, ...] = ()  # where the study names printed tables
 
     @property
     def valid_runs(self) -> frozenset[str]:
@@ -72,7 +73,7 @@ def read_results(results: StudyDirectory) -> Results:
     manifests, unreadable = _manifests(results)
     plan = _read_plan(results)
     return Results(
-        study=_read_study(results),
+        study=read_study_text(results),
         runs=sorted(_rows(results, "runs"), key=lambda row: (row["order"] or 0, row["run_id"])),
         cells=_rows(results, "cells"),
         delivery=_rows(results, "delivery"),
@@ -94,6 +95,7 @@ def read_results(results: StudyDirectory) -> Results:
         effects=_rows_if_made(results, "effects"),
         network=_rows_if_made(results, "network"),
         overhead=_rows_if_made(results, "overhead"),
+        published=_rows_if_made(results, "published"),
         latency_beside=tuple(row for row in _rows(results, "latency") if is_beside(row)),
         latency_by_way=tuple(row for row in _rows(results, "latency") if is_by_way(row)),
     )
@@ -131,7 +133,7 @@ def _manifests(results: StudyDirectory) -> tuple[dict[str, Json], tuple[str, ...
     return read, tuple(unreadable)
 
 
-def _read_study(results: StudyDirectory) -> StudyText:
+def read_study_text(results: StudyDirectory) -> StudyText:
     try:
         text = results.study.read_text(encoding="utf-8")
         content = YAML(typ="safe", pure=True).load(text)

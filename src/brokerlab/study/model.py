@@ -302,7 +302,7 @@ class AnalysisPart(Part):
 
 
 class PresentPart(Part):
-    beside: list[Annotated[str, PlainValidator(readers.refuse_published)]] = Field(default=[])
+    beside: list[Annotated[str, PlainValidator(readers.read_published)]] = Field(default=[])
 
 
 class StudyPart(Part):

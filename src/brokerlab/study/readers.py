@@ -1,7 +1,6 @@
 """Readers of the single values of a study file that are no factors: each returns a value or breaks a rule."""
 
 import re
-from typing import NoReturn
 
 from brokerlab.study import names, quantity
 from brokerlab.study.factor import read_whole
@@ -14,6 +13,7 @@ _LONGEST_PHASE_S = 24 * 3600.0
 _LONGEST_STORE_S = 366 * 24 * 3600.0
 _MOST_REPETITIONS = 1000
 _LARGEST_SEED = 2**53 - 1  # kept exactly by every reader of JSON
+_PUBLISHED = re.compile(r"^\d{3}/[a-z]+\d*$")
 _STUDY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -134,5 +134,10 @@ def read_guard_bytes(written: object) -> int:
     return quantity.read_bytes(written)
 
 
-def refuse_published(_written: object) -> NoReturn:
-    raise RuleError("published tables are not available yet: write []")
+def read_published(written: object) -> str:
+    """The name of a published table; whether there is such a table is asked where they are known."""
+    if not isinstance(written, str) or not _PUBLISHED.match(written):
+        raise RuleError(
+            "must name a published table as PAPER/TABLE, such as 002/table6; `brokerlab published` has them"
+        )
+    return written

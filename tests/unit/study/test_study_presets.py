@@ -6,6 +6,7 @@ from brokerlab.brokers.source import Elsewhere
 from brokerlab.cli.studies import _facts
 from brokerlab.errors import UserError
 from brokerlab.presets import preset_names, preset_path
+from brokerlab.quality.study import is_classification
 from brokerlab.study.file import read_study
 from brokerlab.study.plan import make_plan
 from brokerlab.study.written import study_yaml
@@ -13,7 +14,10 @@ from brokerlab.study.written import study_yaml
 DRIVERS = {name: _facts(each, Found("", "")) for name, each in REGISTERED.items()}
 
 
-@pytest.fixture(params=preset_names())
+WITH_RUNS = [name for name in preset_names() if not is_classification(preset_path(name))]
+
+
+@pytest.fixture(params=WITH_RUNS)
 def preset(request):
     return request.param
 

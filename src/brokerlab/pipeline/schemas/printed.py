@@ -45,3 +45,20 @@ CHANGE_CLAIMS = schema(claim=TEXT, sources=TEXTS, metric=TEXT, lowest=BOOL, befo
 FINDINGS = schema(claim=TEXT, cell=TEXT, holds=BOOL, said=TEXT)
 
 ABOUT_CLAIMS = schema(claim=TEXT, position=INT, paper=TEXT, section=TEXT, text=TEXT, rule=TEXT, held_against=TEXT)
+
+# One row per cell of ours and printed metric that says the same.
+OURS = schema(
+    metric=TEXT,
+    broker=TEXT,  # under the name that papers and we share
+    our_qos=TEXT,
+    others=TEXT,  # levels of the other factors
+    lowest=BOOL,
+    cell=TEXT,
+    our_broker=TEXT,
+    our_version=TEXT,
+    our_metric=TEXT,
+    our_value=REAL,
+    our_low=REAL,
+    our_high=REAL,
+    our_n=INT,
+)

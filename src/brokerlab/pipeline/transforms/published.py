@@ -1,0 +1,84 @@
+"""Printed values beside ours: by ratios and places among the brokers of both, because times of two machines differ."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as W
+from pyspark.sql import functions as F
+
+from brokerlab.pipeline.schemas.published import TABLE
+
+# What is compared stands in one block: the same printed metric in the same circumstances, the same levels of ours.
+_BLOCK = ("source", "metric", "environment", "qos", "interval_ms", "statistic", "variant", "others")
+
+
+def published_table(values: DataFrame, *, ours: DataFrame) -> DataFrame:
+    """One row per printed value and cell of ours that stands beside it, or one where there is none.
+
+    Only values that are numbers are compared, not bounds such as <10.
+    """
+    printed = values.select(
+        "source", "metric", "environment", "qos", "interval_ms", "statistic", "variant", "broker", "printed_broker",
+        F.col("version").alias("printed_version"), "printed", F.col("value").alias("printed_value"), "bound",
+        "unit", "note",
+    )  # fmt: skip
+    same_qos = F.col("qos").isNull() | F.array_contains(F.split("qos", r"\|"), F.col("our_qos"))
+    one, two = printed.alias("printed"), ours.alias("ours")
+    same = (F.col("printed.metric") == F.col("ours.metric")) & (F.col("printed.broker") == F.col("ours.broker"))
+    beside = one.join(two, on=same & same_qos, how="left").drop(F.col("ours.metric"), F.col("ours.broker"))
+    is_compared = (
+        F.col("cell").isNotNull()
+        & F.col("printed_value").isNotNull()
+        & (F.col("bound") == "")
+        & F.col("our_value").isNotNull()
+    )
+    told = beside.withColumn("is_compared", is_compared)
+    return _with_places(told).coalesce(1).sortWithinPartitions(*_order()).to(TABLE.columns)
+
+
+def _with_places(told: DataFrame) -> DataFrame:
+    block = W.partitionBy(*_BLOCK)
+    compared = F.count_if("is_compared").over(block).cast("int")
+    ranks = {
+        "printed_rank": _rank(_BLOCK, "printed_value"),
+        "our_rank": _rank(_BLOCK, "our_value"),
+        "compared": F.when(F.col("is_compared"), compared),
+    }
+    placed = told.withColumns(ranks)
+    whole = block.orderBy("printed_rank").rowsBetween(W.unboundedPreceding, W.unboundedFollowing)
+
+    def of_first(column: str) -> Column:
+        is_first = F.col("is_compared") & (F.col("printed_rank") == 1)
+        return F.first(F.when(is_first, F.col(column)), ignorenulls=True).over(whole)
+
+    several = F.col("compared") > 1
+    return placed.withColumns(
+        {
+            "printed_ratio": F.when(several, F.try_divide(F.col("printed_value"), of_first("printed_value"))),
+            "our_ratio": F.when(several, F.try_divide(F.col("our_value"), of_first("our_value"))),
+            "printed_rank": F.when(several, F.col("printed_rank")),
+            "our_rank": F.when(several, F.col("our_rank")),
+            "same_place": F.when(several, F.col("printed_rank") == F.col("our_rank")),
+        }
+    )
+
+
+def _rank(block: tuple[str, ...], column: str) -> Column:
+    """The place among those that are compared, the best first."""
+    key = F.when(F.col("lowest"), F.col(column)).otherwise(-F.col(column))
+    among = W.partitionBy(*block, "is_compared").orderBy(key)
+    return F.when(F.col("is_compared"), F.rank().over(among).cast("int"))
+
+
+def _order() -> list[Column | str]:
+    rank = F.col("printed_rank").asc_nulls_last()
+    return [
+        "source",
+        "metric",
+        "environment",
+        "qos",
+        "interval_ms",
+        "statistic",
+        "variant",
+        "others",
+        rank,
+        "printed_broker",
+    ]
