@@ -156,13 +156,20 @@ class Carrier:
                     reasons.append(f"{each.name} {way}: no memory was left for frames {done.no_room} times")
         return reasons
 
+    def _cpu_s(self) -> float | None:
+        """None when it is gone."""
+        try:
+            times = psutil.Process(self.pid).cpu_times()
+        except psutil.NoSuchProcess:
+            return None
+        return float(times.user + times.system)
+
     def section(self) -> dict[str, object]:
         """For the manifest: who carried, at which cost, and what became of the frames."""
-        times = psutil.Process(self.pid).cpu_times()
         return {
             "pid": self.pid,
             "priority": self.priority,
             "waking_us": self.waking_ns / 1000,
-            "cpu_s": times.user + times.system,
+            "cpu_s": self._cpu_s(),
             "links": {each.name: [asdict(done) for done in self.done(each.name)] for each in self._links},
         }
