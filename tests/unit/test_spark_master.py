@@ -1,0 +1,36 @@
+"""Where Spark runs, as it is written; no Spark."""
+
+import pytest
+
+from brokerlab.errors import UserError
+from brokerlab.pipeline.master import master_of
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "needs_java", "is_here"),
+    [
+        (None, "local", True, True),
+        ("local", "local", True, True),
+        ("local[2]", "local", True, True),
+        ("local[*,3]", "local", True, True),
+        ("spark://127.0.0.1:7077", "cluster", True, True),
+        ("spark://a:7077,b:7077", "cluster", True, False),
+        ("yarn", "cluster", True, False),
+        ("k8s://https://10.0.0.1:6443", "cluster", True, False),
+        ("sc://spark.example:15002", "connect", False, False),
+        ("sc://spark.example:15002/;token=abc", "connect", False, False),
+    ],
+)
+def test_every_place_has_its_kind(url, kind, needs_java, is_here):
+    master = master_of(url)
+
+    assert (master.kind, master.needs_java, master.is_here) == (kind, needs_java, is_here)
+
+
+@pytest.mark.parametrize("url", ["locale", "local[0]", "spark://host", "http://host:1", "sc:/host", "k8s://"])
+def test_other_places_are_refused_with_the_forms_that_there_are(url):
+    with pytest.raises(UserError, match="no place for Spark") as refused:
+        master_of(url)
+    assert "sc://HOST:PORT" in refused.value.hint
