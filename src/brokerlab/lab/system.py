@@ -55,6 +55,7 @@ class System:
         self._nodes: Nodes | None = None
         self._departures: list[Departure] = []
         self._relaid: list[Relaid] = []
+        self._is_booked = False
         self.processes: list[Running] = []  # by node
         self.publications = 0  # of all proofs
 
@@ -69,7 +70,10 @@ class System:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stack.close()
+        try:
+            self.close_book()  # also of a run that came to no end
+        finally:
+            self._stack.close()
 
     @property
     def brokers(self) -> tuple[Broker, ...]:
@@ -130,9 +134,10 @@ class System:
         return dead or ([] if self._planned else missed)
 
     def close_book(self) -> None:
-        """Writes down who was there and who left; nothing for a single node."""
-        if not self.is_several:
+        """Writes down who was there and who left, once; nothing for a single node."""
+        if not self.is_several or self._is_booked:
             return
+        self._is_booked = True
         self._departures += self._members.stop()
         self._manifest.add(
             "members",
