@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from brokerlab.record.manifest import Json
 
@@ -27,7 +27,12 @@ def picture(network: Json, labels: dict[str, str]) -> Markup:
         for number in range(1, topology["sites"] + 1)
     ]
     places, height = _places(str(topology["shape"]), len(sites), int(topology["children"]))
-    lines = [_link(cable["name"], places, labels) for cable in network["cables"] if _joins_routers(cable["name"])]
+    cables = [cable["name"] for cable in network["cables"] if _joins_routers(cable["name"])]
+    alike = {labels.get(cable, "") for cable in cables}
+    lines = [_link(cable, places, "" if len(alike) == 1 else labels.get(cable, "")) for cable in cables]
+    if len(alike) == 1 and (said := alike.pop()):
+        lines.append(_text(_WIDTH / 2, height + 12, f"each link between routers: {said}"))
+        height += 24
     boxes = [_box(site, places[site.number - 1]) for site in sites]
     return Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" width="{}" height="{}" font-size="12" '
@@ -73,15 +78,22 @@ def _levels(sites: int, children: int) -> tuple[list[Point], float]:
     return places, 120 + 130 * max(depths)
 
 
-def _link(cable: str, places: Sequence[Point], labels: dict[str, str]) -> Markup:
+def _link(cable: str, places: Sequence[Point], label: str) -> Markup:
     first, second = (int(end.removeprefix("router")) for end in cable.split("-"))
     (x1, y1), (x2, y2) = places[first - 1], places[second - 1]
-    # A third of the way, where the labels of links that cross do not meet.
-    x, y = x1 + (x2 - x1) * 0.4, y1 + (y2 - y1) * 0.4
-    return Markup(
+    # Not in the middle, where links cross and their labels would meet.
+    line = Markup(
         '<line x1="{:.0f}" y1="{:.0f}" x2="{:.0f}" y2="{:.0f}" stroke="currentColor" stroke-width="1.5" opacity="0.6"/>'
-        '<text x="{:.0f}" y="{:.0f}" text-anchor="middle">{}</text>'
-    ).format(x1, y1, x2, y2, x, y - 6, escape(labels.get(cable, "")))
+    ).format(x1, y1, x2, y2)
+    return line + _text(x1 + (x2 - x1) * 0.58, y1 + (y2 - y1) * 0.58, label) if label else line
+
+
+def _text(x: float, y: float, words: str) -> Markup:
+    """Words with a margin of paper, so that no line runs through them."""
+    return Markup(
+        '<text x="{:.0f}" y="{:.0f}" text-anchor="middle" paint-order="stroke" stroke-width="5" '
+        'style="stroke: var(--paper, Canvas)">{}</text>'
+    ).format(x, y, words)
 
 
 def _box(site: Site, place: Point) -> Markup:
