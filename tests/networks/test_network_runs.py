@@ -40,6 +40,11 @@ def command(*words):
     return [sys.executable, "-m", "brokerlab.cli.main", *map(str, words)]
 
 
+def hear_ctrl_c():
+    """A shell's background job, as a test run may be, ignores SIGINT and its children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """The finished runs by their rtt: manifest and folder."""
@@ -104,7 +109,7 @@ def test_a_run_that_is_stopped_leaves_nothing_after_clean(tmp_path, number):
     started = subprocess.Popen(
         command("run", "far.yaml", "--out", "out", "--stop-after", "runs", "--hold"),
         cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        start_new_session=True, preexec_fn=hear_ctrl_c,  # noqa: PLW1509 - one call that is safe before exec
     )  # fmt: skip
     said = []
     while "held:" not in (line := started.stdout.readline()):
