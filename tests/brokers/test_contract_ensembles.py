@@ -84,12 +84,19 @@ def members(driver, nodes):
     return told
 
 
-@pytest.mark.parametrize("name", having(Clusters, chosen_drivers() if HAS_TIME else ()))
-def test_cluster_that_asks_for_passwords_forms_and_refuses_strangers(name, tmp_path, nothing_left):
+@pytest.mark.parametrize(
+    ("name", "join"),
+    [
+        (name, join)
+        for protocol, join in ((Clusters, Join.CLUSTER), (Bridges, Join.BRIDGE))
+        for name in having(protocol, chosen_drivers() if HAS_TIME else ())
+    ],
+)
+def test_ensemble_that_asks_for_passwords_forms_and_refuses_strangers(name, join, tmp_path, nothing_left):
     driver = require(name)
     if not driver.abilities.has_credentials:
         pytest.skip(f"{name} has no user names")
-    with joined([name] * NODES, tmp_path, join=Join.CLUSTER, users=ALICE) as nodes:
+    with joined([name] * NODES, tmp_path, join=join, users=ALICE) as nodes:
         nothing_left.append(Seen(nodes))
         assert_all_came(crossings(nodes, 1), 1, nodes=NODES)
         for door in nodes.doors():
