@@ -131,6 +131,7 @@ def test_run_at_three_nodes_knows_what_crossed(tmp_path):
     assert verdict.value != "collapsed", verdict
     assert [node["node"] for node in manifest["broker"]["nodes"]] == ["broker/0", "broker/1", "broker/2"]
     assert manifest["broker"]["bridges"] == [[0, 1], [1, 2]]
+    assert manifest["broker"]["hops"] == [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
     assert (manifest["crossing"]["ways"], manifest["members"]["departures"]) == (6, [])
     (home,) = {client["node"] for client in manifest["clients"]["publishers"]}
     nodes = [client["node"] for client in manifest["clients"]["subscribers"]]

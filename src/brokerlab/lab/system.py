@@ -30,6 +30,7 @@ from brokerlab.record.manifest import Manifest
 from brokerlab.study.ensemble_values import Join
 from brokerlab.study.places import LOOPBACK
 from brokerlab.study.plan import Cell
+from brokerlab.study.tree import hops
 from brokerlab.study.values import BrokerChoice
 
 NODE = "broker/"  # with its number it is the name of a node in the raw files
@@ -228,6 +229,7 @@ class System:
         return {
             "join": str(ensemble.join),
             "bridges": [list(pair) for pair in nodes.pairs],
+            "hops": hops(nodes.pairs, len(nodes.group.nodes)) if nodes.pairs else None,  # from node to node
             "nodes": [
                 {
                     "node": f"{NODE}{number}",

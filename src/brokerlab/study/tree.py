@@ -71,6 +71,11 @@ def way_between(pairs: Iterable[Pair], one: int, other: int) -> tuple[int, ...]:
     return _way(paths, one, other)
 
 
+def hops(pairs: Sequence[Pair], nodes: int) -> list[list[int]]:
+    """How many bridges a message passes from each node to each other (F-05)."""
+    return [[len(way_between(pairs, one, other)) - 1 for other in range(nodes)] for one in range(nodes)]
+
+
 def mesh(nodes: int) -> dict[Pair, float]:
     """Every pair, at the cost of one hop."""
     return {(one, other): 1.0 for one in range(nodes) for other in range(one + 1, nodes)}

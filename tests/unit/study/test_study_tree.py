@@ -3,7 +3,7 @@
 import pytest
 
 from brokerlab.study.problems import RuleError
-from brokerlab.study.tree import NoTreeError, chain, check_pairs, loop_in, mesh, spanning_tree, star, way_between
+from brokerlab.study.tree import NoTreeError, chain, check_pairs, hops, loop_in, mesh, spanning_tree, star, way_between
 
 
 def test_mesh_without_costs_becomes_a_star():
@@ -58,6 +58,7 @@ def test_hops_between_the_ends_of_a_chain_are_counted():
     assert way_between(chain(4), 3, 0) == (3, 2, 1, 0)
     assert way_between(chain(4), 1, 1) == (1,)
     assert way_between([(0, 1)], 0, 2) == ()
+    assert hops(chain(3), 3) == [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
 
 
 @pytest.mark.parametrize(
