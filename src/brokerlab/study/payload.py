@@ -6,6 +6,7 @@ payload: {mix: {64 B: 90 %, 1 KiB: 10 %}}            drawn for each message
 payload: {each: [125528 B, 35703 B]}                 publisher p has the p-th, from the start again after the last
 payload: {content: json, template: '{"seq": {seq}}'} or the name of a file that ends in .json
 payload: {file: buses.csv, record: csv}              one record a message, byte for byte: study/replay.py
+payload: {file: {made: bus-gps, records: 1000}, …}   the same with a file that is made: study/made.py
 """
 
 import re
@@ -16,6 +17,7 @@ from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 
 from brokerlab.study import quantity
 from brokerlab.study.factors import read_content, read_payload_bytes
+from brokerlab.study.made import made_file
 from brokerlab.study.nearest import nearest
 from brokerlab.study.part import Part
 from brokerlab.study.problems import RuleError, check_name
@@ -62,7 +64,9 @@ def _text_of(path: Path) -> str:
 
 
 def read_file_name(written: object, info: ValidationInfo) -> str:
-    """The whole path of a file that is there."""
+    """The whole path of a file that is there, or of one that is made."""
+    if isinstance(written, dict):
+        return str(made_file(written))
     if not isinstance(written, str) or not written.strip():
         raise RuleError("must be the name of a file")
     path = _beside(written, info)

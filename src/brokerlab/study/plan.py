@@ -148,13 +148,24 @@ def _cut_down(plan: Plan, levels: Sequence[str]) -> Plan:
 
 
 def _cells(study: Study) -> list[Cell]:
-    """Every combination of levels; the last factor of the file changes fastest."""
+    """Every combination of levels; the last factor of the file changes fastest.
+
+    At QoS 0 nothing is in flight: such cells differ in their level of `inflight` by name only, and the last one stays.
+    """
     factors = study.scenario.variables
     brokers = {broker.name: broker for broker in study.system.brokers}
+    last_inflight = {factor.levels[-1] for factor in factors if factor.name == "inflight"}
     combinations = itertools.product(*(factor.levels for factor in factors))
-    return [
+    cells = [
         _cell(tuple(zip((factor.name for factor in factors), levels, strict=True)), study, brokers)
         for levels in combinations
+    ]
+    return [
+        cell
+        for cell in cells
+        if cell.workload.qos != Qos.AT_MOST_ONCE
+        or not last_inflight
+        or cell.workload.schedule.inflight in last_inflight
     ]
 
 

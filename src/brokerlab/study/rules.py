@@ -132,13 +132,17 @@ def _check_arrivals(document: Document) -> None:
 
 
 def _check_inflight(document: Document) -> None:
-    """At QoS 0 nothing is acknowledged, so nothing is in flight: a limit would look as if it counted."""
+    """At QoS 0 nothing is acknowledged, so nothing is in flight: a limit would look as if it counted.
+
+    Where both vary, the plan has QoS 0 once, at the last level of inflight.
+    """
     limits = [path for path in ((*_SCHEDULE, "inflight"), (*VARIABLES, "inflight")) if path in document.places]
     if not limits:
         return
     levels = values_of(document, "qos")
+    do_both_vary = (*VARIABLES, "inflight") in document.places and len(levels) > 1
     for path, written in levels:
-        if read_or_none(read_qos, written) == Qos.AT_MOST_ONCE:
+        if read_or_none(read_qos, written) == Qos.AT_MOST_ONCE and not do_both_vary:
             document.add(path, "inflight needs QoS 1 or 2: at QoS 0 nothing is acknowledged")
     if not levels:
         document.add(limits[0], "needs QoS 1 or 2, and the study's is 0: nothing is acknowledged then", of_key=True)
