@@ -32,7 +32,7 @@ FORMAT = 1
 MARK = "BROKERLAB_MARK"  # the variable in the environment of what we start
 SUFFIX = ".jsonl"
 UNFINISHED = ".new"  # instead of it, before the file is locked
-Kind = Literal["folder", "cgroup", "container", "namespace", "node", "process"]
+Kind = Literal["folder", "cgroup", "container", "mount", "namespace", "node", "process"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,14 @@ class ContainerProcess:
         finally:
             self._remove()
 
+    def revive(self) -> None:
+        """Starts it again; whatever of it still runs is killed first."""
+        if self._container is None:
+            raise ValueError(f"the broker in {self.folder} was never started")
+        with engine.told("the container's next start"):
+            self._container.restart(timeout=0)
+        self._state = self._look()
+
     def _remove(self) -> None:
         if self._engine is not None:
             for thing in reversed(self._things):

@@ -99,6 +99,20 @@ class BrokerProcess:
             while self._things:
                 inventory.cross_out(self._things.pop())
 
+    def revive(self) -> None:
+        """Starts it again on what it had on disk; whatever of it still runs is killed first."""
+        if self._popen is None:
+            raise ValueError(f"the broker in {self.folder} was never started")
+        self._kill(self._family())
+        self._collect(self._popen)
+        for thing in [each for each in self._things if each.kind == "process"]:
+            inventory.cross_out(thing)
+            self._things.remove(thing)
+        self._exit_code = None
+        with self.log.open("ab") as log, inside(self.namespace):
+            self._popen = self._spawn(log.fileno())
+        self._note(Thing("process", str(self.pid), started_ticks=inventory.started_ticks(self.pid)))
+
     def _end(self, popen: "subprocess.Popen[bytes]") -> None:
         family: list[psutil.Process] = []
         try:

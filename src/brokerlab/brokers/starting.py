@@ -32,6 +32,10 @@ class Started(Running, Protocol):
 
     def stop(self) -> None: ...
 
+    def revive(self) -> None:
+        """Starts it again on what it had on disk; whatever of it still runs is killed first."""
+        ...
+
     def is_alive(self) -> bool: ...
 
     @property

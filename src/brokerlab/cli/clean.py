@@ -57,7 +57,7 @@ def _print(found: list[Leftover], living: int, *, is_removed: bool) -> None:
             say(f"  process {process.pid} ({process.name})")
         for container in leftover.containers:
             say(f"  container {container.partition('#')[2]}")
-        for path in (*leftover.groups, *leftover.folders, *leftover.namespaces, leftover.inventory):
+        for path in (*leftover.mounts, *leftover.groups, *leftover.folders, *leftover.namespaces, leftover.inventory):
             say(f"  {path}")
     if not found:
         say("nothing is left of a killed brokerlab")

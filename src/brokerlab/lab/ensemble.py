@@ -25,6 +25,7 @@ from brokerlab.brokers.starting import Started, process_of
 from brokerlab.errors import RunError, UserError
 from brokerlab.inside import inside
 from brokerlab.lab.crossing import Crossed, Door, NotCrossedError, prove_crossings
+from brokerlab.lab.disk import SmallDisk
 from brokerlab.lab.joints import await_joined, joint_process
 from brokerlab.lab.proof import Proof, named, prove_ready
 from brokerlab.lab.stand import Stand
@@ -51,6 +52,7 @@ class Setup:
     login: Login = field(default_factory=Login)  # of the lab's own clients
     limits: Limits = UNLIMITED  # of each node
     prefix: str = ""  # before every topic of ours
+    small_disks: frozenset[int] = frozenset()  # nodes whose data are on a disk that can be filled
 
     @property
     def drivers(self) -> tuple[Broker, ...]:
@@ -122,6 +124,7 @@ class Nodes:
         self.proofs: list[Proof] = []  # by node
         self.crossed: Crossed | None = None  # None: there is only one node
         self.joints: dict[Pair, BrokerProcess] = {}  # our own bridges
+        self.disks: list[SmallDisk] = []
         self.pairs = setup.pairs  # bridged now
         self._seats = _seats(setup)
         self.group = describe(setup, self._seats)
@@ -202,6 +205,10 @@ class Nodes:
     def _launch(self, seat: Seat, node: Node) -> Started:
         place = self.setup.stand.brokers[seat.index]
         process = process_of(node, folder=seat.folder, limits=self.setup.limits, namespace=place.namespace)
+        if seat.index in self.setup.small_disks:
+            self.disks += [
+                self._stack.enter_context(SmallDisk(seat.folder / name, node=seat.index)) for name in node.scratch
+            ]
         self._stack.enter_context(process)
         self.processes.append(process)
         return process

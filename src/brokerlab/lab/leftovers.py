@@ -26,6 +26,7 @@ from brokerlab.brokers import engine
 from brokerlab.brokers.cgroups import members, remove_group
 from brokerlab.errors import LabError
 from brokerlab.inventory import MARK, Thing
+from brokerlab.lab.disk import unmount
 from brokerlab.network.removal import remove_namespace
 
 _POLL_S = 0.01
@@ -56,6 +57,7 @@ class Leftover:
     folders: tuple[Path, ...]
     containers: tuple[str, ...] = ()  # engine#name
     namespaces: tuple[Path, ...] = ()
+    mounts: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,7 @@ def _read(path: Path, file: IO[str], held: Collection[str]) -> Leftover:
     noted = [thing for thing in things if thing.kind == "process"] if has_same_numbers else []
     groups = [Path(thing.name) for thing in things if thing.kind == "cgroup"] if has_same_numbers else []
     folders = [Path(thing.name) for thing in things if thing.kind == "folder"]
+    mounts = [thing.name for thing in things if thing.kind == "mount"]
     spaces = [inside.FOLDER / thing.name for thing in things if thing.kind == "namespace"]
     mark = str(head.get("mark", ""))
     return Leftover(
@@ -170,6 +173,7 @@ def _read(path: Path, file: IO[str], held: Collection[str]) -> Leftover:
         folders=tuple(folder for folder in folders if _is_ours(folder)),
         containers=tuple(thing.name for thing in things if thing.kind == "container"),
         namespaces=tuple(space for space in spaces if space.exists()),
+        mounts=tuple(path for path in map(Path, mounts) if path.is_mount()),
     )
 
 
@@ -231,6 +235,11 @@ def _remove(leftover: Leftover) -> list[str]:
             remove_group(group)
         except OSError as problem:
             problems.append(f"the group {group} stays: {problem.strerror}")
+    for mount in leftover.mounts:
+        try:
+            unmount(mount)
+        except LabError as problem:
+            problems.append(problem.message)
     for space in leftover.namespaces:
         try:
             remove_namespace(space.name)

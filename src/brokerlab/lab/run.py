@@ -20,6 +20,7 @@ from brokerlab.lab.cast import besides, cast_of, cast_section, specs_of
 from brokerlab.lab.clients import clients_of, clients_section
 from brokerlab.lab.cores import pin
 from brokerlab.lab.counting import CounterWatch, Ours
+from brokerlab.lab.faults import Faults, all_sent, faults_of, nodes_of
 from brokerlab.lab.guards import machine_reasons, meter_reasons
 from brokerlab.lab.machine import machine_facts, versions
 from brokerlab.lab.networks import Record, capturing, open_ground
@@ -40,6 +41,7 @@ from brokerlab.load.runner import Runner
 from brokerlab.load.spec import Go, Granted, Stopped
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import Manifest
+from brokerlab.study.fault_values import DEADLY, FaultKind
 from brokerlab.study.identity import identity_section, largest_payload_bytes
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.replay import measure_s
@@ -110,6 +112,7 @@ class _Walk:
         self._cast = cast_of(run.cell.workload, self._clients, seed=run.seed)
         self._granted: dict[int, Granted] = {}
         self._started: Started | None = None  # by control messages
+        self._faults: Faults | None = None
 
     def go(self) -> Verdict:
         try:
@@ -138,8 +141,17 @@ class _Walk:
             access = access.speaking(cell.workload.protocol)
         self._manifest.add("access", access.facts)
         self._watcher.phase_started("start", 0)
+        schedule = faults_of(self._run, self._study)
         self._system = stack.enter_context(
-            System(cell, stand, access, directory=self._directory, manifest=self._manifest)
+            System(
+                cell,
+                stand,
+                access,
+                directory=self._directory,
+                manifest=self._manifest,
+                planned=nodes_of(schedule, *DEADLY),
+                small_disks=nodes_of(schedule, FaultKind.DISK),
+            )
         )
         self._doors = self._system.doors()
         access = replace(access, login=next((door.login for door in self._doors if door.login.user), access.login))
@@ -161,11 +173,23 @@ class _Walk:
             )
         )
         self._lookout = stack.enter_context(Lookout())
+        if schedule:
+            self._faults = Faults(
+                schedule,
+                processes=self._system.started,
+                crew=self._crew,
+                network=self._ground.network,
+                disks=self._system.disks,
+                manifest=self._manifest,
+            )
+            stack.callback(self._faults.close)
         self._connect()
         publications = self._publish()
         if cell.workload.will is not None and publications is not None:
             self._leave(wills)
-        counted = self._compare_counters(watches, publications)
+        if self._faults:
+            self._faults.close()
+        counted = [] if self._faults else self._compare_counters(watches, publications)
         with self._phase("teardown"):
             stopped = self._crew.stop()
         return self._judge(stopped, counted)
@@ -203,6 +227,8 @@ class _Walk:
         else:
             self._crew.go(self._order)
         order = self._order
+        if self._faults:
+            self._faults.begin(order.measure_ns)
         self._wait_until(order.start_ns)
         self._sampler.mark(order.start_ns)
         self._timed_phase("warmup", order.start_ns, order.measure_ns)
@@ -218,7 +244,7 @@ class _Walk:
         drain_s = self._study.deploy.phases.drain_s
         drain_ns = self._order.end_ns + int(drain_s * 1e9)
         with self._phase("drain", start_ns=self._order.end_ns, seconds=drain_s):
-            publications = self._crew.sent(deadline_ns=drain_ns)
+            publications = all_sent(self._crew, self._order.end_ns, drain_ns, is_planned=self._faults is not None)
             if publications is not None and self._clients.is_replay:
                 self._crew.settled(deadline_ns=drain_ns)
             elif publications is not None:
@@ -232,7 +258,7 @@ class _Walk:
 
     def _quiet_ns(self) -> int:
         """After so long without a message no more are waited for; 0: until the end of drain."""
-        return _PAUSED_QUIET_NS if self._run.cell.workload.pause is not None else 0
+        return _PAUSED_QUIET_NS if self._run.cell.workload.pause is not None or self._faults else 0
 
     def _search(self) -> dict[int, int] | None:
         """Makes the trials, then measures at the rate that was found."""
@@ -292,10 +318,17 @@ class _Walk:
     def _wait_until(self, at_ns: int) -> None:
         """Waits for a time of the schedule, and notices when broker or workers do not live to see it."""
         while (remaining_s := (at_ns - time.monotonic_ns()) / 1e9) > 0:
-            time.sleep(min(remaining_s, _LOOK_S))
+            time.sleep(min(remaining_s, self._pause_s()))
+            if self._faults:
+                self._faults.tick(time.monotonic_ns())
             self._system.look("the end of the schedule")
             self._ground.require_alive()
             self._crew.check()
+
+    def _pause_s(self) -> float:
+        """How long to wait until something is to be done or looked at."""
+        next_ns = self._faults.next_ns() if self._faults else None
+        return _LOOK_S if next_ns is None else max(0.0, min(_LOOK_S, (next_ns - time.monotonic_ns()) / 1e9))
 
     # -- the broker -----------------------------------------------------------------------------------------------
 
@@ -357,10 +390,14 @@ class _Walk:
             backlogs_bytes=[each.backlog_bytes for each in stopped.values()],
         )
         self._manifest.add("surroundings", asdict(around))
-        guards = meter_reasons(meter, limits) + table_reasons(stopped.values(), limits)
+        guards = meter_reasons(replace(meter, unsent=0) if self._faults else meter, limits) + table_reasons(
+            stopped.values(), limits
+        )
         guards += machine_reasons(around, limits, payload_bytes=largest_payload_bytes(self._run.cell.workload))
         searched = search_reasons(self._trials) if self._trials else []
-        collapsed = collapse_reasons(stopped, self._granted.values()) + table_refusals(stopped.values())
+        searched += self._faults.missed() if self._faults else []
+        collapsed = collapse_reasons(stopped, self._granted.values(), is_planned=self._faults is not None)
+        collapsed += table_refusals(stopped.values())
         collapsed += [killed] if (killed := self._system.obituary()) else []
         return judge(
             collapsed,

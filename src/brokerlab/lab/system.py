@@ -16,10 +16,12 @@ from brokerlab.brokers.base import Broker, Found, Node, RunsElsewhere
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.registry import driver
 from brokerlab.brokers.running import Reached, Running
+from brokerlab.brokers.starting import Started
 from brokerlab.errors import RunError
 from brokerlab.lab.access import Access
 from brokerlab.lab.counting import counters_of
 from brokerlab.lab.crossing import Door
+from brokerlab.lab.disk import SmallDisk
 from brokerlab.lab.ensemble import Nodes, Relaid, Setup
 from brokerlab.lab.health import Departure, MemberWatch
 from brokerlab.lab.proof import named, prove_ready
@@ -48,10 +50,12 @@ class System:
         directory: RunDirectory,
         manifest: Manifest,
         planned: Collection[int] = (),
+        small_disks: Collection[int] = (),
     ) -> None:
-        """`planned` are the nodes that a fault of the study may take away."""
+        """`planned` are nodes that a fault of the study may take away, `small_disks` those whose disk it may fill."""
         self._cell, self._stand, self._access = cell, stand, access
         self._directory, self._manifest, self._planned = directory, manifest, frozenset(planned)
+        self._small_disks = frozenset(small_disks)
         self._stack = ExitStack()
         self._nodes: Nodes | None = None
         self._departures: list[Departure] = []
@@ -107,7 +111,8 @@ class System:
     def look(self, waited_for: str) -> None:
         """Notices who has died; RunError where that was the only node, or the last."""
         if not self.is_several or self._nodes is None:
-            self.processes[0].require_alive(waited_for)
+            if 0 not in self._planned:
+                self.processes[0].require_alive(waited_for)
             return
         gone = {each.node for each in self._departures if each.is_dead}
         news = [
@@ -117,10 +122,19 @@ class System:
             why = _ending(self._nodes.processes[number].exit_code) + self.processes[number].obituary()
             self._departures.append(Departure(number, time.monotonic_ns(), why, is_dead=True))
         lost = gone | set(news)
-        if len(self.processes) - len(lost) < 1:
+        if news and len(self.processes) - len(lost) < 1:
             self.processes[news[-1]].require_alive(waited_for)
         if news and self._cell.ensemble.join is Join.BRIDGE and len(self.processes) - len(lost) > 1:
             self._relaid.append(self._nodes.lay_anew(lost))
+
+    @property
+    def started(self) -> list[Started]:
+        """The nodes that are ours; none of somebody's broker."""
+        return self._nodes.processes if self._nodes else []
+
+    @property
+    def disks(self) -> list[SmallDisk]:
+        return self._nodes.disks if self._nodes else []
 
     def obituary(self) -> str:
         """Why the kernel ended a node; empty if it ended none."""
@@ -170,6 +184,7 @@ class System:
                 login=self._access.login,
                 limits=self._cell.limits,
                 prefix=self._cell.workload.topics.prefix,
+                small_disks=self._small_disks,
             )
         )
         self._describe(nodes.group.nodes[0], versions[0], self._several(nodes, versions))

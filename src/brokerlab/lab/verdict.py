@@ -140,9 +140,11 @@ def meter_section(
     }
 
 
-def collapse_reasons(stopped: Mapping[str, Stopped], granted: Iterable[Granted]) -> list[str]:
-    """Why the broker did not carry the load."""
-    closed = [text for each in stopped.values() for text in each.closed_by_broker]
+def collapse_reasons(
+    stopped: Mapping[str, Stopped], granted: Iterable[Granted], *, is_planned: bool = False
+) -> list[str]:  # fmt: skip
+    """Why the broker did not carry the load; where faults are planned connections end by plan."""
+    closed = [] if is_planned else [text for each in stopped.values() for text in each.closed_by_broker]
     reasons = []
     if closed:
         reasons.append(f"the broker ended {len(closed)} connections; the first: {closed[0]}")

@@ -34,13 +34,14 @@ from brokerlab.load.spec import (
     Stock,
     Stop,
     Stopped,
+    Storm,
     Subscribe,
     Subscribed,
     TakeStock,
     WorkerSpec,
 )
 
-Order = Connect | Subscribe | Go | Retime | Drain | Halt | TakeStock | Leave | Stop
+Order = Connect | Subscribe | Go | Retime | Drain | Halt | Storm | TakeStock | Leave | Stop
 _Answer = TypeVar("_Answer", Ready, Connected, Subscribed, Began, Sent, Settled, Stock, Left, Stopped)
 
 _START_S = 120.0
@@ -141,6 +142,14 @@ class Crew:
     def halt(self) -> None:
         """Publishers give up what is due and not yet built."""
         self._tell(self._nodes("publishers"), Halt())
+
+    def storm(self) -> None:
+        """All publishers and subscribers lose their connections, and come again."""
+        self._tell(self._nodes("publishers") + self._nodes("subscribers"), Storm())
+
+    def delivered(self) -> int:
+        """How many messages subscribers have got so far; read while they work, so a moment old."""
+        return sum(self._counts[place] for place in self._places("subscribers"))
 
     def stock(self) -> dict[str, Stock]:
         """What each worker saw since the last order to go."""

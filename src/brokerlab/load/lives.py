@@ -24,6 +24,7 @@ class Lives:
         self._churn: list[tuple[int, int]] = []  # a heap of (when, client)
         self._storm_ns = 0  # the next; 0 is none
         self._end_ns = 0
+        self._is_struck = False  # by a storm that no plan of the clients had
         is_publishing = spec.node.startswith("publishers")
         self.is_single = is_publishing and self._life.behaviour in _SINGLE
         self._churns = is_publishing and self._life.behaviour is Behaviour.CHURN
@@ -32,7 +33,7 @@ class Lives:
     @property
     def is_abrupt(self) -> bool:
         """Whether a connection ends without DISCONNECT and without waiting for acknowledgements."""
-        return self._life.behaviour in ABRUPT
+        return self._is_struck or self._life.behaviour in ABRUPT
 
     def begin(self, order: Go, clients: Sequence[Client]) -> None:
         self._end_ns = order.end_ns
@@ -42,6 +43,10 @@ class Lives:
             share_ns = self._life.lifetime_s * 1e9 / self._spec.workload.publishers
             self._churn = [(order.start_ns + int(share_ns * (each.number + 1)), each.number) for each in clients]
             heapq.heapify(self._churn)
+
+    def storm(self, now: int) -> None:
+        """Has all connections end now, once, whatever the plan was."""
+        self._is_struck, self._storm_ns = True, now
 
     def next_ns(self) -> int | None:
         """When the next connection ends by plan."""
@@ -53,7 +58,7 @@ class Lives:
         """The clients whose connections end now, by their numbers; None is all of them."""
         if self._storm_ns and self._storm_ns <= now and self._storm_ns < self._end_ns:
             every_ns = int((self._life.every_s or 0) * 1e9)
-            self._storm_ns += every_ns * (1 + (now - self._storm_ns) // every_ns)
+            self._storm_ns += every_ns * (1 + (now - self._storm_ns) // every_ns) if every_ns else -self._storm_ns
             return None
         numbers = []
         while self._churn and self._churn[0][0] <= now and self._churn[0][0] < self._end_ns:

@@ -93,6 +93,7 @@ class Openings:
         self._spec, self._epoll, self._log = spec, epoll, log
         self._opened, self._failed = opened, failed or give_up
         self._tries_again = False
+        self._failures: dict[int, int] = {}  # by client, in the run
         self.lag = Lag()  # of connections that were due at a time
         self.refused = 0  # connections that failed in the run; each was tried again
         self._timeout_ns, self._at_once = int(timeout_s * 1e9), at_once
@@ -172,7 +173,7 @@ class Openings:
             # The system chooses the port at connect, per destination: each address has all of them (ip(7)).
             sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
             sock.bind((addresses[client.number % len(addresses)], 0))
-        problem = sock.connect_ex((self._spec.host, self._spec.port))
+        problem = sock.connect_ex(self._door(client))
         if problem not in _IN_PROGRESS:
             self._fail(opening, self._what_failed(opening, os.strerror(problem)), problem)
             return
@@ -182,6 +183,11 @@ class Openings:
         opening.wants_write = not is_there
         if is_there:
             self._guarded(opening)
+
+    def _door(self, client: Client) -> tuple[str, int]:
+        """Its own node, and after each failure in the run the next of the others, in turn."""
+        doors = ((self._spec.host, self._spec.port), *self._spec.others)
+        return doors[self._failures.get(client.number, 0) % len(doors)]
 
     def _guarded(self, opening: _Opening) -> None:
         """Goes as far as it can go now."""
@@ -302,6 +308,7 @@ class Openings:
         opening.close()  # which takes it out of the epoll too
         if self._tries_again:
             self.refused += 1
+            self._failures[opening.client.number] = self._failures.get(opening.client.number, 0) + 1
             self.ask(opening.client, due_ns=now_ns() + AGAIN_NS)
         else:
             self._failed(opening.client, failure)

@@ -290,6 +290,8 @@ class Publishing:
             self._leaving.pop(fd, None)
             self._connections.lost(fd, publisher.explained(problem))
             publisher.stream.close()
+            if self._spec.workload.clients.reconnect and self._order.end_ns:
+                self._come_again(publisher)
         else:
             self._account.blocked += publisher.is_blocked
             self._connections.want_write(fd, publisher.is_blocked)
@@ -342,11 +344,18 @@ class Publishing:
         else:
             connection.disconnect(publisher.client, publisher.stream, log=self._log)
         before = publisher.following
-        publisher.leave()
+        self._come_again(publisher)
         self._counts[self._spec.index] += publisher.following - before
+
+    def _come_again(self, publisher: Publisher) -> None:
+        """What was not handed over is due again, over the next connection."""
+        publisher.leave()
         self._away[publisher.client.number] = publisher
         if self._order.end_ns:
             self._bring_back(publisher)
+
+    def storm(self) -> None:
+        self._lives.storm(now_ns())
 
     def _bring_back(self, publisher: Publisher) -> None:
         """Asks for the next connection: for the next message where there is one for each, at once otherwise."""

@@ -2,7 +2,7 @@
 
 import select
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from brokerlab.load.pings import Pings
 from brokerlab.load.sessionlog import SessionLog
@@ -62,6 +62,13 @@ class Role(Protocol):
     def ready(self, fd: int, event: int) -> None: ...
 
     def close(self) -> Stopped: ...
+
+
+@runtime_checkable
+class Stormy(Protocol):
+    """A role whose clients can lose their connections all at once."""
+
+    def storm(self) -> None: ...
 
 
 class Connections:

@@ -12,6 +12,7 @@ The lab speaks to it in words, over a pipe:
                          <-  Began(start)                publishers that a control message started (starting.py)
     Retime(order)                                        the others then learn the true times of their Go
     Drain(expected, ...) ->  Settled                     subscribers: all here and quiet, or out of time
+    Storm                                                all clients lose their connections, and come again
     Halt                                                 publishers give up what is due and not built, then say Sent
     TakeStock            ->  Stock                       what was seen since the last Go
     Leave(closed)        ->  Left                        publishers with a will: closed without a word, or disconnected
@@ -67,6 +68,7 @@ class WorkerSpec:
     hears_qos: int = 0  # what publishers that also hear ask for
     heard_index: int = 0  # where they count in the shared progress array what they hear
     namespace: str | None = None  # the network namespace that it lives in; None: that of the lab
+    others: tuple[tuple[str, int], ...] = ()  # other nodes that a client may go to when its own does not answer
 
     def folder(self, kind: str) -> Path:
         """Where this worker's raw files of a kind go."""
@@ -167,6 +169,11 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class Halt:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Storm:
     pass
 
 

@@ -243,6 +243,9 @@ class Subscribing:
                 self._log.add(subscriber.client, "dropped")
                 self._come_again(subscriber)
 
+    def storm(self) -> None:
+        self._lives.storm(now_ns())
+
     def ready(self, fd: int, event: int) -> None:
         if self._openings and fd in self._openings:
             self._openings.ready(fd)
@@ -361,7 +364,8 @@ class Subscribing:
         subscriber = self._open.pop(fd)
         self._connections.lost(fd, str(problem))
         subscriber.stream.close()
-        if self._is_lasting and self._order.end_ns and self._openings is not None:
+        comes_again = self._is_lasting or self._spec.workload.clients.reconnect
+        if comes_again and self._order.end_ns and self._openings is not None:
             self._come_again(subscriber)
         elif self._subscriptions:
             self._subscriptions.lost(subscriber.client)

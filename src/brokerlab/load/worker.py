@@ -22,7 +22,7 @@ from brokerlab.inside import enter
 from brokerlab.load.alarm import Alarm, now_ns
 from brokerlab.load.openfiles import raise_open_files
 from brokerlab.load.parting import Parting
-from brokerlab.load.role import Connections, Role
+from brokerlab.load.role import Connections, Role, Stormy
 from brokerlab.load.roles import role_of
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
@@ -37,6 +37,7 @@ from brokerlab.load.spec import (
     Retime,
     Stop,
     Stopped,
+    Storm,
     Subscribe,
     TakeStock,
     WorkerSpec,
@@ -133,6 +134,8 @@ def _obey(role: Role, pipe: Connection) -> bool:
             role.drain(order)
         case Halt():
             role.halt()
+        case Storm() if isinstance(role, Stormy):
+            role.storm()
         case TakeStock():
             pipe.send(role.stock())
         case Leave() as order if isinstance(role, Parting):

@@ -6,6 +6,7 @@ with Network(topology, nodes=3, seed=1) as network:
 """
 
 import os
+from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import asdict
 from types import TracebackType
@@ -130,6 +131,21 @@ class Network:
             talk.link("set", index=index_of(talk, end.interface), state="down" if is_cut else "up")
             if not is_cut:
                 self._know(end.host)
+
+    def link(self, cable: str) -> Link:
+        """What a link claims to be."""
+        return self._cable(cable).link
+
+    def cables_around(self, sites: Collection[int]) -> tuple[str, ...]:
+        """The links between the routers of these sites and those of all others."""
+        routers = {f"{ROUTER}{site}" for site in sites}
+        return tuple(
+            each.name
+            for each in self.layout.cables
+            if each.first.host.startswith(ROUTER)
+            and each.second.host.startswith(ROUTER)
+            and (each.first.host in routers) != (each.second.host in routers)
+        )
 
     def _cable(self, name: str) -> Cable:
         return next(each for each in self.layout.cables if each.name == name)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from brokerlab.study import faults
 from brokerlab.study.document import Document, read_document
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.findings import validated
@@ -57,6 +58,7 @@ def _study(part: StudyPart, document: Document) -> Study:
             workload=_workload(part.scenario),
             variables=_variables(part, document),
             topology=part.scenario.topology.value(),
+            faults=faults.value_of(part.scenario.faults, part.scenario.nemesis),
         ),
         deploy=part.deploy.value(),
         analysis=part.analysis.value(),

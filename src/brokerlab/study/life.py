@@ -91,6 +91,8 @@ class LifePart(Part):
     keep_alive: Annotated[int, PlainValidator(read_keep_alive_s)] = _DEFAULT.keep_alive_s
     idle: Annotated[int, PlainValidator(read_idle)] = _DEFAULT.idle
     addresses: Annotated[tuple[str, ...], PlainValidator(read_addresses)] = _DEFAULT.addresses
+    reconnect: bool = _DEFAULT.reconnect
+    failover: bool = _DEFAULT.failover
 
     def value(self) -> ClientLife:
         return ClientLife(
@@ -103,6 +105,8 @@ class LifePart(Part):
             keep_alive_s=self.keep_alive,
             idle=self.idle,
             addresses=self.addresses,
+            reconnect=self.reconnect,
+            failover=self.failover,
         )
 
 
@@ -118,6 +122,8 @@ def written_life(life: ClientLife) -> dict[str, Any]:
         "keep_alive": quantity.seconds_text(life.keep_alive_s),
         "idle": life.idle,
         "addresses": list(life.addresses) or None,
+        "reconnect": life.reconnect or None,
+        "failover": life.failover or None,
     }
     return {key: value for key, value in every.items() if value is not None}
 

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, JsonValue, PlainValidator
 from brokerlab.study import access, ensemble, factor, factors, life, names, readers, roles, wills
 from brokerlab.study import values as v
 from brokerlab.study.ensemble import EnsemblePart, PlacementPart
+from brokerlab.study.faults import FaultPart, NemesisPart
 from brokerlab.study.life import LifePart
 from brokerlab.study.limits import Cpus, LimitsPart, MemoryBytes
 from brokerlab.study.link_part import LinkRate, Loss, Profile, Rtt
@@ -245,6 +246,8 @@ class ScenarioPart(Part):
     placement: PlacementPart = PlacementPart()
     locality: Locality | None = None
     topology: Annotated[TopologyPart, BeforeValidator(_as_mapping)] = TopologyPart(shape=LOOPBACK)
+    faults: list[FaultPart] = Field(default=[], min_length=1)
+    nemesis: NemesisPart | None = None
 
 
 class PhasesPart(Part):

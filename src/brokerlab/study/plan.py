@@ -18,6 +18,7 @@ from brokerlab.errors import UserError
 from brokerlab.study.arrivals import search_s
 from brokerlab.study.ensemble_values import SINGLE, Ensemble
 from brokerlab.study.factors import FACTORS
+from brokerlab.study.fault_values import NO_FAULTS, Faults
 from brokerlab.study.limit_values import UNLIMITED, Limits
 from brokerlab.study.nearest import listed
 from brokerlab.study.replay import measure_s
@@ -49,6 +50,7 @@ class Cell:
     topology: Topology = ON_LOOPBACK
     ensemble: Ensemble = SINGLE
     members: tuple[BrokerChoice, ...] = ()  # by node, of a mixed ensemble
+    faults: Faults = NO_FAULTS
 
     @property
     def choices(self) -> tuple[BrokerChoice, ...]:
@@ -182,7 +184,10 @@ def _cell(levels: tuple[tuple[str, Level], ...], study: Study, brokers: Mapping[
     name = ".".join(f"{factor}-{FACTORS[factor].label(level)}" for factor, level in levels)
     names = ensemble.members
     members = tuple(brokers[names[number % len(names)]] for number in range(ensemble.nodes)) if names else ()
-    return Cell(name, levels, broker, workload, limits, topology, ensemble, members)
+    faults = study.scenario.faults
+    if faults:  # who loses its connection by plan comes back
+        workload = replace(workload, clients=replace(workload.clients, reconnect=True))
+    return Cell(name, levels, broker, workload, limits, topology, ensemble, members, faults)
 
 
 def _runs(cells: Sequence[Cell], *, seed: int, repetitions: int) -> tuple[PlannedRun, ...]:
@@ -253,6 +258,7 @@ def _cell_json(cell: Cell) -> dict[str, Any]:
         "workload": asdict(cell.workload),
         **({"limits": asdict(cell.limits)} if cell.limits else {}),
         **({} if cell.topology.is_loopback else {"topology": asdict(cell.topology)}),
+        **({"faults": asdict(cell.faults)} if cell.faults else {}),
         **({"ensemble": asdict(cell.ensemble)} if cell.ensemble.is_several else {}),
     }
 

@@ -15,6 +15,7 @@ from brokerlab.study.ensemble_rules import check_ensemble
 from brokerlab.study.factor import read_qos
 from brokerlab.study.factors import FACTORS, read_burst, read_clients, read_protocol, read_rate_per_s
 from brokerlab.study.facts import DriverFacts
+from brokerlab.study.fault_rules import check_faults
 from brokerlab.study.life_rules import check_life
 from brokerlab.study.limits import check_limits
 from brokerlab.study.load_rules import check_load_on
@@ -61,6 +62,7 @@ def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> No
     check_wills(document, drivers, list(_used_brokers(document)))
     check_pause(document)
     check_topology(document, list(_used_brokers(document)))
+    check_faults(document)
     _check_settings_have_effect(document)
 
 

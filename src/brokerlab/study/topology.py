@@ -170,6 +170,17 @@ def broker_sites(topology: Topology, *, nodes: int) -> tuple[int, ...]:
     return tuple(node // topology.brokers_per_site + 1 for node in range(nodes))
 
 
+def link_names(topology: Topology, *, nodes: int) -> tuple[str, ...]:
+    """All links as the network calls them."""
+    sites = range(1, topology.sites + 1)
+    routers = [f"router{each.first}-router{each.second}" for each in joins(topology)]
+    inner = [
+        f"{one}{site}-{other}{site}" for site in sites for one, other in (("router", "switch"), ("switch", "clients"))
+    ]
+    brokers = [f"switch{site}-broker{node}" for node, site in enumerate(broker_sites(topology, nodes=nodes))]
+    return (*routers, *inner, *brokers)
+
+
 def has_room(topology: Topology, *, nodes: int) -> bool:
     return topology.is_loopback or nodes <= topology.sites * topology.brokers_per_site
 

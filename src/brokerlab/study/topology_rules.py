@@ -21,7 +21,7 @@ _FACTORS = ("profile", "rtt", "link_rate", "loss")
 
 def check_topology(document: Document, used: Iterable[tuple[str, str]]) -> None:
     """Adds the problems that it finds to the document's; `used` are names and drivers of the study's brokers."""
-    topology = _topology(document)
+    topology = topology_of(document)
     if topology is None:
         return
     _check_taps(document, topology)
@@ -47,7 +47,7 @@ def _check_taps(document: Document, topology: Topology) -> None:
             document.add(path, f"the topology {topology.shape} has no routers that hear each other")
 
 
-def _topology(document: Document) -> Topology | None:
+def topology_of(document: Document) -> Topology | None:
     """None where the model refuses it."""
     content: Any = document.get(*TOPOLOGY)
     if content is None:

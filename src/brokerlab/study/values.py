@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
 from brokerlab.study.ensemble_values import SINGLE, Ensemble
+from brokerlab.study.fault_values import NO_FAULTS, Faults
 from brokerlab.study.limit_values import UNLIMITED, Limits
 from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.pause_values import Pause
@@ -254,6 +255,8 @@ class ClientLife:
     keep_alive_s: int = 60
     idle: int = 0  # clients that connect and keep alive, and nothing else
     addresses: tuple[str, ...] = ()  # of the clients' side, taken in turn; none: the system's choice
+    reconnect: bool = False  # one that loses its connection in the run asks for another at once, then every half second
+    failover: bool = False  # and goes to the next node of the ensemble where its own does not answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +314,7 @@ class Scenario:
     workload: Workload
     variables: tuple[Factor, ...]
     topology: Topology = ON_LOOPBACK
+    faults: Faults = NO_FAULTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-from brokerlab.study import ensemble, limits, mqtt5, pause, quantity, roles, subscriptions, topology_part, wills
+from brokerlab.study import ensemble, faults, limits, mqtt5, pause, quantity, roles, subscriptions, topology_part, wills
 from brokerlab.study.access import written_credentials
 from brokerlab.study.arrivals import KEYS
 from brokerlab.study.factors import FACTORS
@@ -67,6 +67,7 @@ def _scenario(scenario: Scenario) -> dict[str, Any]:
         },
         **_flat(ensemble.written_placement(scenario.workload.placement)),
         **_flat({"topology": topology_part.written(scenario.topology)}),
+        **_flat(faults.written(scenario.faults)),
     }
 
 

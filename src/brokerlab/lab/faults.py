@@ -1,0 +1,246 @@
+"""Does to the system what a study plans, while it is measured, and writes down when.
+
+A fault begins at its time, or when enough has been delivered, as soon as the lab looks after that; the time in the
+manifest is the one at which it was done. What lasts ends after its time, or with the run. Everything is by the number
+of a process of ours, or by the name of a link of ours.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+import psutil
+
+from brokerlab.brokers.starting import Started
+from brokerlab.errors import RunError
+from brokerlab.lab.disk import SmallDisk
+from brokerlab.load.crew import Crew
+from brokerlab.network.network import Network
+from brokerlab.record.manifest import Manifest
+from brokerlab.study.fault_values import Fault, FaultKind
+from brokerlab.study.faults import schedule_of
+from brokerlab.study.plan import PlannedRun
+from brokerlab.study.replay import measure_s
+from brokerlab.study.topology import link_names
+from brokerlab.study.values import Study
+
+
+@dataclass(slots=True)
+class Struck:
+    """A fault that was done."""
+
+    fault: Fault
+    at_ns: int
+    end_ns: int | None = None  # None: it lasted until the end of the run, or does not last at all
+    undo: Callable[[], None] | None = None
+
+    def section(self, number: int) -> dict[str, object]:
+        return {
+            "fault": number,
+            "kind": self.fault.kind.value,
+            "node": self.fault.node,
+            "target": target_of(self.fault),
+            "asked": asdict(self.fault),
+            "at_ns": self.at_ns,
+            "end_ns": self.end_ns,
+        }
+
+
+def target_of(fault: Fault) -> str:
+    """For people: what it is done to."""
+    if fault.node is not None:
+        return f"node {fault.node}"
+    if fault.sites:
+        return f"sites {', '.join(map(str, fault.sites))}"
+    return fault.link or "all clients"
+
+
+def faults_of(run: PlannedRun, study: Study) -> tuple[Fault, ...]:
+    """What is done in a run, by time."""
+    cell, nodes = run.cell, run.cell.ensemble.nodes
+    return schedule_of(
+        cell.faults,
+        seed=run.seed,
+        nodes=nodes,
+        links=() if cell.topology.is_loopback else link_names(cell.topology, nodes=nodes),
+        measure_s=measure_s(cell.workload, study.deploy.phases),
+    )
+
+
+def nodes_of(schedule: Sequence[Fault], *kinds: FaultKind) -> set[int]:
+    """The nodes that faults of these kinds are done to."""
+    return {each.node for each in schedule if each.kind in kinds and each.node is not None}
+
+
+def all_sent(crew: Crew, end_ns: int, drain_ns: int, *, is_planned: bool) -> dict[int, int] | None:
+    """Publications per publisher; what is due at a node that a fault took away is given up after half of drain."""
+    if not is_planned:
+        return crew.sent(deadline_ns=drain_ns)
+    publications = crew.sent(deadline_ns=(end_ns + drain_ns) // 2)
+    if publications is None:
+        crew.halt()
+        publications = crew.sent(deadline_ns=drain_ns)
+    return publications
+
+
+class Faults:
+    """The schedule of faults of one run."""
+
+    def __init__(
+        self,
+        schedule: Sequence[Fault],
+        *,
+        processes: Sequence[Started],
+        crew: Crew,
+        network: Network | None,
+        disks: Sequence[SmallDisk],
+        manifest: Manifest,
+    ) -> None:
+        self._waiting = list(schedule)
+        self._processes, self._crew, self._network, self._disks = processes, crew, network, disks
+        self.struck: list[Struck] = []
+        self._measure_ns = 0
+        self._manifest, self._is_closed = manifest, False
+
+    def begin(self, measure_ns: int) -> None:
+        self._measure_ns = measure_ns
+
+    def next_ns(self) -> int | None:
+        """When the next one is due, or one that lasts is over; conditions are looked at whenever the lab looks."""
+        begins = [self._due_ns(each) for each in self._waiting if each.delivered is None]
+        ends = [end_ns for each in self.struck if (end_ns := self._over_ns(each)) is not None]
+        return min([*begins, *ends], default=None)
+
+    def tick(self, now: int) -> None:
+        """Does what is due, and undoes what is over."""
+        if not self._measure_ns or now < self._measure_ns:
+            return
+        for struck in self.struck:
+            over_ns = self._over_ns(struck)
+            if over_ns is not None and over_ns <= now:
+                self._undo(struck)
+        for fault in [each for each in self._waiting if self._is_due(each, now)]:
+            self._waiting.remove(fault)
+            self.struck.append(self._strike(fault))
+
+    def close(self) -> None:
+        """Undoes what still lasts, so that everything can be stopped, and writes down what was done; once."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for struck in self.struck:
+            if struck.undo is not None:
+                self._undo(struck)
+        done = [struck.section(number) for number, struck in enumerate(self.struck, start=1)]
+        self._manifest.add("faults", done)
+
+    def missed(self) -> list[str]:
+        """Those whose condition never came."""
+        return [f"{each.kind} of {target_of(each)} was never done: {each.delivered} messages were not delivered"
+                for each in self._waiting]  # fmt: skip
+
+    # -- when -----------------------------------------------------------------------------------------------------
+
+    def _due_ns(self, fault: Fault) -> int:
+        return self._measure_ns + int(fault.at_s * 1e9)
+
+    def _is_due(self, fault: Fault, now: int) -> bool:
+        if fault.delivered is not None:
+            return self._crew.delivered() >= fault.delivered
+        return self._due_ns(fault) <= now
+
+    def _over_ns(self, struck: Struck) -> int | None:
+        if struck.undo is None or struck.fault.for_s is None:
+            return None
+        return struck.at_ns + int(struck.fault.for_s * 1e9)
+
+    # -- what -----------------------------------------------------------------------------------------------------
+
+    def _strike(self, fault: Fault) -> Struck:
+        undo: Callable[[], None] | None = None
+        at_ns = time.monotonic_ns()
+        match fault.kind:
+            case FaultKind.KILL:
+                self._signal(fault, signal.SIGKILL)
+            case FaultKind.RESTART:
+                self._process(fault).revive()
+            case FaultKind.STOP:
+                self._signal(fault, signal.SIGSTOP)
+                undo = lambda: self._signal(fault, signal.SIGCONT)  # noqa: E731 - nothing else has that name
+            case FaultKind.FILES:
+                undo = self._exhaust_files(fault)
+            case FaultKind.DISK:
+                undo = self._fill_disks(fault)
+            case FaultKind.STORM:
+                self._crew.storm()
+            case _:
+                undo = self._change_links(fault)
+        return Struck(fault, at_ns, undo=undo)
+
+    def _undo(self, struck: Struck) -> None:
+        if struck.undo is not None:
+            struck.undo()
+        struck.undo, struck.end_ns = None, time.monotonic_ns()
+
+    def _process(self, fault: Fault) -> Started:
+        return self._processes[fault.node or 0]
+
+    def _signal(self, fault: Fault, number: signal.Signals) -> None:
+        """The leader first, so that nobody sees its children die before it."""
+        for pid in self._process(fault).pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def _exhaust_files(self, fault: Fault) -> Callable[[], None]:
+        """Lowers the limit of each process of the node to what it has open now."""
+        before: list[tuple[psutil.Process, tuple[int, int]]] = []
+        for pid in self._process(fault).pids():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process = psutil.Process(pid)
+                limits = process.rlimit(psutil.RLIMIT_NOFILE)
+                process.rlimit(psutil.RLIMIT_NOFILE, (min(process.num_fds(), limits[0]), limits[1]))
+                before.append((process, limits))
+
+        def undo() -> None:
+            for process, limits in before:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.rlimit(psutil.RLIMIT_NOFILE, limits)
+
+        return undo
+
+    def _fill_disks(self, fault: Fault) -> Callable[[], None]:
+        disks = [disk for disk in self._disks if disk.node == fault.node]
+        if not disks:
+            raise RunError(
+                f"node {fault.node} writes to no folder of its own, so none can be filled",
+                hint="take a preset that writes, such as durable",
+            )
+        for disk in disks:
+            disk.fill()
+
+        def undo() -> None:
+            for disk in disks:
+                disk.clear()
+
+        return undo
+
+    def _change_links(self, fault: Fault) -> Callable[[], None]:
+        network = self._network
+        if network is None:
+            raise RunError(f"{fault.kind} needs a network of ours")
+        if fault.kind is FaultKind.SLOW and fault.link and fault.claim:
+            before = network.link(fault.link)
+            network.change(fault.link, fault.claim)
+            return lambda: network.change(str(fault.link), before)
+        cables = network.cables_around(fault.sites) if fault.sites else (str(fault.link),)
+        for cable in cables:
+            network.cut(cable)
+
+        def undo() -> None:
+            for cable in cables:
+                network.cut(cable, is_cut=False)
+
+        return undo
