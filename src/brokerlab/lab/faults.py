@@ -16,7 +16,7 @@ import psutil
 
 from brokerlab.brokers.starting import Started
 from brokerlab.errors import RunError
-from brokerlab.lab.disk import SmallDisk
+from brokerlab.lab.system import System
 from brokerlab.load.crew import Crew
 from brokerlab.network.network import Network
 from brokerlab.record.manifest import Manifest
@@ -92,27 +92,31 @@ class Faults:
     def __init__(
         self,
         schedule: Sequence[Fault],
+        system: System,
         *,
-        processes: Sequence[Started],
         crew: Crew,
         network: Network | None,
-        disks: Sequence[SmallDisk],
         manifest: Manifest,
     ) -> None:
-        self._waiting = list(schedule)
-        self._processes, self._crew, self._network, self._disks = processes, crew, network, disks
+        self._planned, self._waiting = tuple(schedule), list(schedule)
+        self._processes, self._disks = system.started, system.disks
+        self._crew, self._network = crew, network
         self.struck: list[Struck] = []
         self._measure_ns = 0
         self._manifest, self._is_closed = manifest, False
 
+    def __bool__(self) -> bool:
+        return bool(self._planned)
+
     def begin(self, measure_ns: int) -> None:
         self._measure_ns = measure_ns
 
-    def next_ns(self) -> int | None:
-        """When the next one is due, or one that lasts is over; conditions are looked at whenever the lab looks."""
+    def pause_s(self, longest_s: float) -> float:
+        """How long to wait until something is to be done; conditions are looked at whenever the lab looks."""
         begins = [self._due_ns(each) for each in self._waiting if each.delivered is None]
         ends = [end_ns for each in self.struck if (end_ns := self._over_ns(each)) is not None]
-        return min([*begins, *ends], default=None)
+        next_ns = min([*begins, *ends], default=None)
+        return longest_s if next_ns is None else max(0.0, min(longest_s, (next_ns - time.monotonic_ns()) / 1e9))
 
     def tick(self, now: int) -> None:
         """Does what is due, and undoes what is over."""
@@ -128,7 +132,7 @@ class Faults:
 
     def close(self) -> None:
         """Undoes what still lasts, so that everything can be stopped, and writes down what was done; once."""
-        if self._is_closed:
+        if self._is_closed or not self._planned:
             return
         self._is_closed = True
         for struck in self.struck:

@@ -112,7 +112,6 @@ class _Walk:
         self._cast = cast_of(run.cell.workload, self._clients, seed=run.seed)
         self._granted: dict[int, Granted] = {}
         self._started: Started | None = None  # by control messages
-        self._faults: Faults | None = None
 
     def go(self) -> Verdict:
         try:
@@ -173,22 +172,15 @@ class _Walk:
             )
         )
         self._lookout = stack.enter_context(Lookout())
-        if schedule:
-            self._faults = Faults(
-                schedule,
-                processes=self._system.started,
-                crew=self._crew,
-                network=self._ground.network,
-                disks=self._system.disks,
-                manifest=self._manifest,
-            )
-            stack.callback(self._faults.close)
+        self._faults = Faults(
+            schedule, self._system, crew=self._crew, network=self._ground.network, manifest=self._manifest
+        )
+        stack.callback(self._faults.close)
         self._connect()
         publications = self._publish()
         if cell.workload.will is not None and publications is not None:
             self._leave(wills)
-        if self._faults:
-            self._faults.close()
+        self._faults.close()
         counted = [] if self._faults else self._compare_counters(watches, publications)
         with self._phase("teardown"):
             stopped = self._crew.stop()
@@ -227,8 +219,7 @@ class _Walk:
         else:
             self._crew.go(self._order)
         order = self._order
-        if self._faults:
-            self._faults.begin(order.measure_ns)
+        self._faults.begin(order.measure_ns)
         self._wait_until(order.start_ns)
         self._sampler.mark(order.start_ns)
         self._timed_phase("warmup", order.start_ns, order.measure_ns)
@@ -244,7 +235,7 @@ class _Walk:
         drain_s = self._study.deploy.phases.drain_s
         drain_ns = self._order.end_ns + int(drain_s * 1e9)
         with self._phase("drain", start_ns=self._order.end_ns, seconds=drain_s):
-            publications = all_sent(self._crew, self._order.end_ns, drain_ns, is_planned=self._faults is not None)
+            publications = all_sent(self._crew, self._order.end_ns, drain_ns, is_planned=bool(self._faults))
             if publications is not None and self._clients.is_replay:
                 self._crew.settled(deadline_ns=drain_ns)
             elif publications is not None:
@@ -318,17 +309,11 @@ class _Walk:
     def _wait_until(self, at_ns: int) -> None:
         """Waits for a time of the schedule, and notices when broker or workers do not live to see it."""
         while (remaining_s := (at_ns - time.monotonic_ns()) / 1e9) > 0:
-            time.sleep(min(remaining_s, self._pause_s()))
-            if self._faults:
-                self._faults.tick(time.monotonic_ns())
+            time.sleep(min(remaining_s, self._faults.pause_s(_LOOK_S)))
+            self._faults.tick(time.monotonic_ns())
             self._system.look("the end of the schedule")
             self._ground.require_alive()
             self._crew.check()
-
-    def _pause_s(self) -> float:
-        """How long to wait until something is to be done or looked at."""
-        next_ns = self._faults.next_ns() if self._faults else None
-        return _LOOK_S if next_ns is None else max(0.0, min(_LOOK_S, (next_ns - time.monotonic_ns()) / 1e9))
 
     # -- the broker -----------------------------------------------------------------------------------------------
 
@@ -395,8 +380,8 @@ class _Walk:
         )
         guards += machine_reasons(around, limits, payload_bytes=largest_payload_bytes(self._run.cell.workload))
         searched = search_reasons(self._trials) if self._trials else []
-        searched += self._faults.missed() if self._faults else []
-        collapsed = collapse_reasons(stopped, self._granted.values(), is_planned=self._faults is not None)
+        searched += self._faults.missed()
+        collapsed = collapse_reasons(stopped, self._granted.values(), is_planned=bool(self._faults))
         collapsed += table_refusals(stopped.values())
         collapsed += [killed] if (killed := self._system.obituary()) else []
         return judge(

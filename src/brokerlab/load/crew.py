@@ -149,7 +149,7 @@ class Crew:
 
     def delivered(self) -> int:
         """How many messages subscribers have got so far; read while they work, so a moment old."""
-        return sum(self._counts[place] for place in self._places("subscribers"))
+        return sum(self._runner.counts[place] for place in self._places("subscribers"))
 
     def stock(self) -> dict[str, Stock]:
         """What each worker saw since the last order to go."""

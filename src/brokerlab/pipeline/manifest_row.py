@@ -82,6 +82,7 @@ def row_of(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -
         "trials": _trials(manifest, phases),
         "counters": [_counter_claim(claim, manifest) for claim in broker.get("counters", [])],
         "links": [_link(row) for row in manifest.get("network", {}).get("links", [])],
+        "faults": [_fault(row, manifest.get("relaid", [])) for row in manifest.get("faults", [])],
     }
 
 
@@ -98,6 +99,20 @@ def _connections(workload: Json) -> int | None:
         return None
     idle = (workload.get("clients") or {}).get("idle") or 0
     return int(workload["publishers"]) + int(workload["subscribers"]) + int(idle)
+
+
+def _fault(row: Json, relaid: list[Json]) -> Json:
+    """With the time that a new tree of bridges took, where a node's loss made one necessary."""
+    own = [each for each in relaid if row.get("node") is not None and row["node"] in each.get("lost", [])]
+    seconds = own[0].get("crossed_s") if own and row.get("kind") == "kill" else None
+    return {
+        "fault": row["fault"],
+        "kind": row["kind"],
+        "target": row["target"],
+        "at_ns": row["at_ns"],
+        "end_ns": row.get("end_ns"),
+        "relaid_ms": None if seconds is None else 1000.0 * seconds,
+    }
 
 
 def _link(row: Json) -> Json:

@@ -31,6 +31,7 @@ TABLE_NAMES = (
     "counters",
     "network",
     "overhead",
+    "faults",
     "cells",
     "comparisons",
     "effects",

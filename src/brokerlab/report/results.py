@@ -55,6 +55,7 @@ class Results:
     effects: tuple[Row, ...] = ()
     network: tuple[Row, ...] = ()
     overhead: tuple[Row, ...] = ()
+    faults: tuple[Row, ...] = ()
     latency_beside: tuple[Row, ...] = ()  # of what is no load: report/beside.py
     latency_by_way: tuple[Row, ...] = ()  # within nodes of an ensemble and between them: report/crossing.py
     published: tuple[Row, ...] = ()  # where the study names printed tables
@@ -96,6 +97,7 @@ def read_results(results: StudyDirectory) -> Results:
         network=_rows_if_made(results, "network"),
         overhead=_rows_if_made(results, "overhead"),
         published=_rows_if_made(results, "published"),
+        faults=_rows_if_made(results, "faults"),
         latency_beside=tuple(row for row in _rows(results, "latency") if is_beside(row)),
         latency_by_way=tuple(row for row in _rows(results, "latency") if is_by_way(row)),
     )

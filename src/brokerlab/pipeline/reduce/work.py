@@ -17,6 +17,7 @@ import pyarrow as pa
 from brokerlab.pipeline.manifests import RunFacts
 from brokerlab.pipeline.origin import INTENDED, PUBLISHED, SENT
 from brokerlab.pipeline.reduce.expectation import Expectation, expectation
+from brokerlab.pipeline.reduce.faults import FaultCount, expected_rows, fault_times, noticed_rows
 from brokerlab.pipeline.reduce.groups import ALL, Latencies
 from brokerlab.pipeline.reduce.inbound import inbound, read_interfaces
 from brokerlab.pipeline.reduce.latency import Tally
@@ -29,7 +30,7 @@ from brokerlab.pipeline.reduce.parts import (
     without_overheard,
 )
 from brokerlab.pipeline.reduce.publications import Publications, read_publications
-from brokerlab.pipeline.reduce.raw import Bools, DamagedFileError, read_files
+from brokerlab.pipeline.reduce.raw import Bools, DamagedFileError, longs, read_files
 from brokerlab.pipeline.reduce.rhythm import Rhythm
 from brokerlab.pipeline.reduce.sessions import read_sessions
 from brokerlab.pipeline.reduce.timeline import Timeline, counted_ticks
@@ -148,7 +149,7 @@ def _publications(work: Work) -> list[pa.RecordBatch]:
     has_clients = bool(publications.publishers.size or expected.granted_qos)
     if not has_clients:
         return []
-    is_told = PUBLISHED in work.run.origin.told
+    is_told, crosses = PUBLISHED in work.run.origin.told, _crossing(work.run, publications, expected)
     return [
         *([] if is_told else [partial(work.run, "publisher", columns)]),
         partial(work.run, "expected", _expected_columns(work.run, publications, expected)),
@@ -156,6 +157,9 @@ def _publications(work: Work) -> list[pa.RecordBatch]:
         partial(work.run, "expected_flow", _expected_flow_columns(publications, expected)),
         *([] if is_told else _sending_ticks(work.run, publications)),
         *_partial_of_rows(work.run, "trial_sent", list(sent_rows(work.run.trials, publications, expected))),
+        *_partial_of_rows(
+            work.run, "fault_expected", list(expected_rows(fault_times(work.run), publications, expected, crosses))
+        ),
     ]
 
 
@@ -228,11 +232,13 @@ def reduce_deliveries(
     has_times = run.origin.knows(INTENDED)
     crosses = _crossing(run, publications, expected)
     latencies = Latencies(run.payload_classes, is_crossing=crosses, has_sent_times=publications.has_sent_times)
-    replays, trials = Tally(), TrialArrivals(run.trials)
+    replays, trials, faults = Tally(), TrialArrivals(run.trials), FaultCount(fault_times(run), expected, crosses)
     timeline, rhythm = Timeline(run.phases), Rhythm(has_latency=has_times)
     is_timed, untimed = _timed_flows(run, portions, ledger), timeline.counts(np.empty(0, dtype=np.int64))
-    for rows in portions():
-        first = ledger.add(without_overheard(rows, run))
+    for portion in portions():
+        rows = without_overheard(portion, run)
+        first = ledger.add(rows)
+        faults.add(longs(rows, "received_ns"), first)
         if is_timed is not None:
             untimed += timeline.counts(first.received_ns[~is_timed[first.flow]])
             first = first.where(is_timed[first.flow])
@@ -262,6 +268,8 @@ def reduce_deliveries(
         *_partial_of_rows(run, "tick", [*timeline.ticks("latency"), *counted_ticks("latency", untimed)]),
         *_partial_of_rows(run, "trial_arrived", list(trials.rows())),
         *_partial_of_rows(run, "rhythm", list(rhythm.rows(publications, expected))),
+        *_partial_of_rows(run, "fault_arrived", list(faults.rows())),
+        *_partial_of_rows(run, "fault_bin", list(faults.bin_rows())),
     ]
 
 
@@ -362,8 +370,11 @@ def _usage(work: Work) -> list[pa.RecordBatch]:
 
 
 def _sessions(work: Work) -> list[pa.RecordBatch]:
-    files = map(str, work.run.directory.files("sessions"))
-    return _partial_of_rows(work.run, "session", read_sessions(files, work.run.phases))
+    files = list(map(str, work.run.directory.files("sessions")))
+    return [
+        *_partial_of_rows(work.run, "session", read_sessions(files, work.run.phases)),
+        *_partial_of_rows(work.run, "fault_noticed", list(noticed_rows(fault_times(work.run), files))),
+    ]
 
 
 def _counters(work: Work) -> list[pa.RecordBatch]:

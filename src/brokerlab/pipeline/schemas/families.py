@@ -162,6 +162,27 @@ ECHO = schema(
     answered=LONG,
 )
 
+# One row per fault of a run, and one of number 0 for the time before the first: what was owed of its publications.
+FAULT_EXPECTED = schema(fault=INT, expected=LONG, crossing_expected=LONG, acknowledged_expected=LONG)
+
+# The same per delivery worker, of what arrived; times are the earliest and the latest first arrival of a flow.
+FAULT_ARRIVED = schema(
+    fault=INT,
+    delivered=LONG,
+    crossing_delivered=LONG,
+    acknowledged_delivered=LONG,
+    duplicated=LONG,
+    reordered=LONG,
+    first_ns=LONG,
+    last_ns=LONG,
+)
+
+# One row per tenth of a second with first arrivals, of a run with faults, per delivery worker.
+FAULT_BIN = schema(bin_ns=LONG, arrivals=LONG)
+
+# One row per fault of a run: what clients noticed of it.
+FAULT_NOTICED = schema(fault=INT, noticed_ns=LONG, noticed=LONG)
+
 # One row per raw file that cannot be read.
 PROBLEM = schema(reason=TEXT)
 
@@ -187,6 +208,10 @@ FAMILIES = {
     "trial_sent": TRIAL_SENT,
     "trial_arrived": TRIAL_ARRIVED,
     "echo": ECHO,
+    "fault_expected": FAULT_EXPECTED,
+    "fault_arrived": FAULT_ARRIVED,
+    "fault_bin": FAULT_BIN,
+    "fault_noticed": FAULT_NOTICED,
     "problem": PROBLEM,
     "note": NOTE,
 }

@@ -75,6 +75,9 @@ ABOUT_A_RUN = {
     "pipeline": INT,
 }
 
+# A fault that was done.
+FAULT = schema(fault=INT, kind=TEXT, target=TEXT, at_ns=LONG, end_ns=LONG, relaid_ms=REAL)
+
 MANIFESTS = schema(
     **ABOUT_A_RUN,
     is_cut_off=BOOL,
@@ -92,6 +95,7 @@ MANIFESTS = schema(
     trials=T.ArrayType(TRIAL),
     counters=T.ArrayType(COUNTER_CLAIM),
     links=T.ArrayType(LINK),
+    faults=T.ArrayType(FAULT),
 )
 
 # Places in the order of every table: cells in natural order, then repetitions.
