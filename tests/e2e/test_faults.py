@@ -1,4 +1,4 @@
-"""Faults on real brokers: the rows of the table faults sum to the ledger, and tell what was done (issue of faults, F-06).
+"""Faults on real brokers: the rows of the table faults sum to the ledger, and tell what was done (F-06).
 
 How long anything takes is the machine's matter; what is asserted is what must hold on any machine.
 """
