@@ -68,9 +68,13 @@ def effects(results: Results) -> Table:
     for row in results.effects:
         if row["share_percent"] is not None:
             by_metric.setdefault(row["metric"], {})[row["effect"]] = row
-    columns = (text("Metric"), *(number(name, "%") for name in names), number("Runs"))
+    columns = (text("Metric"), *(number(_title(name), "%") for name in names), number("Runs"))
     rows = tuple(_effect(metric, own, names) for metric, own in by_metric.items() if metric in METRICS)
     return Table(columns, (rows,) if rows else ())
+
+
+def _title(effect: str) -> str:
+    return " × ".join("QoS" if factor == "qos" else factor for factor in effect.split(" × "))
 
 
 def _effect(metric: str, own: dict[str, Row], names: list[str]) -> tuple[Entry, ...]:

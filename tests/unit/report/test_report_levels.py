@@ -100,7 +100,7 @@ def test_a_row_of_shares_per_metric_with_the_residual_last():
     )
     table = effects(replace(results_of(ESTIMATES), effects=rows))
 
-    assert [column.title for column in table.columns] == ["Metric", "broker", "qos", "residual", "Runs"]
+    assert [column.title for column in table.columns] == ["Metric", "broker", "QoS", "residual", "Runs"]
     assert [[entry.text for entry in row] for row in table.blocks[0]] == [
         ["median latency", "90", "–", "10", "8"],
         ["p99 latency", "60", "–", "40", "8"],
