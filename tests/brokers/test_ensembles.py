@@ -133,6 +133,7 @@ def test_run_at_three_nodes_knows_what_crossed(tmp_path):
     assert manifest["broker"]["bridges"] == [[0, 1], [1, 2]]
     assert manifest["broker"]["hops"] == [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
     assert (manifest["crossing"]["ways"], manifest["members"]["departures"]) == (6, [])
+    assert manifest["placement"]["local_percent"] == 50
     (home,) = {client["node"] for client in manifest["clients"]["publishers"]}
     nodes = [client["node"] for client in manifest["clients"]["subscribers"]]
     assert nodes.count(home) == 2

@@ -135,6 +135,12 @@ def clients_section(clients: Clients, granted: Mapping[int, Granted], workload: 
     }
 
 
+def placement_section(clients: Clients, *, nodes: int) -> dict[str, object]:
+    """For the manifest: how many clients each node has, and how many of a hundred flows stay at one node."""
+    counts = [{role: len(clients.at(role, node)) for role in ("publishers", "subscribers")} for node in range(nodes)]
+    return {"nodes": counts, "local_percent": clients.placed.local_percent(clients.flows) if clients.placed else None}
+
+
 def _subscriber_entry(client: Client, granted: Granted, topics: Topics, *, is_replay: bool) -> dict[str, object]:
     entry: dict[str, object] = {"subscriber": client.number}
     if len(client.filters) == 1:

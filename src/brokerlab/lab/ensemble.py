@@ -157,10 +157,6 @@ class Nodes:
             for number, process in enumerate(self.processes)
         ]
 
-    def require_alive(self, waited_for: str) -> None:
-        for process in self.processes:
-            process.require_alive(waited_for)
-
     def _require_alive(self, among: Collection[int]) -> None:
         for number in among:
             self.processes[number].require_alive("messages to cross")

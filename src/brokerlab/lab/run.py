@@ -17,7 +17,7 @@ from brokerlab.brokers.registry import driver
 from brokerlab.errors import RunError
 from brokerlab.lab.calibration import calibration_section
 from brokerlab.lab.cast import besides, cast_of, cast_section, specs_of
-from brokerlab.lab.clients import clients_of, clients_section
+from brokerlab.lab.clients import clients_of, clients_section, placement_section
 from brokerlab.lab.cores import pin
 from brokerlab.lab.counting import CounterWatch, Ours
 from brokerlab.lab.faults import Faults, all_sent, faults_of, nodes_of
@@ -139,6 +139,8 @@ class _Walk:
         if driver(cell.broker.driver).abilities.has_port_per_protocol:
             access = access.speaking(cell.workload.protocol)
         self._manifest.add("access", access.facts)
+        if self._clients.placed:
+            self._manifest.add("placement", placement_section(self._clients, nodes=cell.ensemble.nodes))
         self._watcher.phase_started("start", 0)
         schedule = faults_of(self._run, self._study)
         self._system = stack.enter_context(

@@ -91,16 +91,10 @@ class System:
 
     def doors(self) -> list[Door]:
         """The way to each node from where its clients are."""
-        return [
-            Door(
-                number,
-                process.node.host,
-                process.node.port,
-                named(self._access.login, process.node),
-                self._stand.home(number).namespace,
-            )
-            for number, process in enumerate(self.processes)
-        ]
+        if self._nodes is not None:
+            return self._nodes.doors()
+        node = self.processes[0].node
+        return [Door(0, node.host, node.port, named(self._access.login, node), self._stand.home(0).namespace)]
 
     def pids(self) -> dict[str, list[int]]:
         """The processes of each node, and of our own bridges between them, which are part of the system."""
@@ -114,6 +108,8 @@ class System:
             if 0 not in self._planned:
                 self.processes[0].require_alive(waited_for)
             return
+        for joint in self._nodes.joints.values():
+            joint.require_alive(waited_for)
         gone = {each.node for each in self._departures if each.is_dead}
         news = [
             number for number, each in enumerate(self._nodes.processes) if number not in gone and not each.is_alive()
