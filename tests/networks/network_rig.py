@@ -19,6 +19,7 @@ from brokerlab.network.privileges import reason_unable
 from brokerlab.network.wires import has_netem
 from brokerlab.study.topology import Direction, Link, Topology
 
+_TRIES = 6  # iperf3 greets by a single datagram, which a lossy link may drop
 needs_networks = pytest.mark.skipif(reason_unable() is not None, reason=str(reason_unable()))
 
 
@@ -78,13 +79,16 @@ def iperf_server(place: str, address: str):
 def iperf_udp(network: Network, *, bits_per_s: float, seconds: float, datagram_bytes: int) -> dict:
     """What iperf3's receiver saw."""
     source, target, address = routers(network)
-    with iperf_server(target, address):
-        text = run_in(
-            source, "iperf3", "--client", address, "--udp", "--bitrate", str(int(bits_per_s)), "--time", str(seconds),
-            "--length", str(datagram_bytes), "--json", "--get-server-output", timeout_s=seconds + 60,
-        )  # fmt: skip
-    end = json.loads(text)["end"]
-    return end.get("sum_received") or end["sum"]
+    for _ in range(_TRIES):
+        with iperf_server(target, address):
+            text = run_in(
+                source, "iperf3", "--client", address, "--udp", "--json", "--bitrate", str(int(bits_per_s)),
+                "--time", str(seconds), "--length", str(datagram_bytes), timeout_s=seconds + 60,
+            )  # fmt: skip
+        seen = json.loads(text)["end"].get("sum_received")
+        if seen:
+            return seen
+    pytest.fail(f"iperf3 never began: {text[-300:]}")
 
 
 def left() -> set[str]:
