@@ -59,20 +59,20 @@ def connect_server(folder: Path, master: str) -> Iterator[str]:
     port = free_port("127.0.0.1")
     log = folder / "connect.log"
     words = [
-        "org.apache.spark.deploy.SparkSubmit", "--master", master, "--driver-memory", "1g",
+        "org.apache.spark.deploy.SparkSubmit", "--master", master,
         "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
         "--conf", f"spark.connect.grpc.binding.port={port}", "--conf", "spark.driver.host=127.0.0.1",
         "--conf", "spark.ui.enabled=false", "--conf", "spark.executor.memory=1g",
         "--conf", f"spark.pyspark.python={sys.executable}", "--conf", f"spark.pyspark.driver.python={sys.executable}",
         "--conf", f"spark.sql.warehouse.dir={folder / 'warehouse'}",
     ]  # fmt: skip
-    with _program(log, *words, "spark-internal"):
+    with _program(log, *words, "spark-internal", memory="1g"):
         _awaited(log, r"(Spark Connect server started at)")
         yield f"sc://127.0.0.1:{port}"
 
 
 @contextmanager
-def _program(log: Path, *words: str) -> Iterator[None]:
+def _program(log: Path, *words: str, memory: str = "256m") -> Iterator[None]:
     java = use_java()
     env = {
         **os.environ,
@@ -80,7 +80,7 @@ def _program(log: Path, *words: str) -> Iterator[None]:
         "SPARK_HOME": str(HOME),
         "JAVA_HOME": str(java.home),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_MEMORY": memory,  # also of a Connect server, whatever --driver-memory says
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_DIRS": str(log.parent / "scratch"),
     }
