@@ -21,9 +21,9 @@ def published_table(values: DataFrame, *, ours: DataFrame) -> DataFrame:
         "unit", "note",
     )  # fmt: skip
     same_qos = F.col("qos").isNull() | F.array_contains(F.split("qos", r"\|"), F.col("our_qos"))
-    one, two = printed.alias("printed"), ours.alias("ours")
-    same = (F.col("printed.metric") == F.col("ours.metric")) & (F.col("printed.broker") == F.col("ours.broker"))
-    beside = one.join(two, on=same & same_qos, how="left").drop(F.col("ours.metric"), F.col("ours.broker"))
+    one, two = printed.alias("paper"), ours.alias("lab")
+    same = (F.col("paper.metric") == F.col("lab.metric")) & (F.col("paper.broker") == F.col("lab.broker"))
+    beside = one.join(two, on=same & same_qos, how="left").drop(F.col("lab.metric"), F.col("lab.broker"))
     is_compared = (
         F.col("cell").isNotNull()
         & F.col("printed_value").isNotNull()
