@@ -1,0 +1,124 @@
+"""What becomes of packets: counts and publications, or a row each."""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from brokerlab.pipeline.capture import mqtt
+from brokerlab.pipeline.capture.compiled import Longs
+from brokerlab.pipeline.capture.counting import Counting
+from brokerlab.pipeline.capture.follow import Counts
+from brokerlab.pipeline.capture.messages import by_bucket, messages_in
+from brokerlab.pipeline.capture.taps import phases_of
+from brokerlab.pipeline.capture.walk import Key
+from brokerlab.pipeline.schemas import arrow_schema
+from brokerlab.pipeline.schemas.captured import FOLLOWED, PACKETS
+
+_AT_ONCE = 1 << 18
+_FOLLOWED, _PACKETS = arrow_schema(FOLLOWED), arrow_schema(PACKETS)
+
+
+class CountingSink:
+    """Rows of schemas.captured.FOLLOWED; publications leave as soon as there are many."""
+
+    def __init__(self) -> None:
+        self._messages: list[Longs] = []
+        self._held = 0
+
+    def part(self, row: dict[str, Any]) -> Iterator[pa.Table]:
+        yield _followed([{"run_id": row["run_id"], "tap": row["tap"], "part": row["part"]}])
+
+    def begin(self, row: dict[str, Any]) -> None:
+        self._of = {"run_id": row["run_id"], "tap": row["tap"]}
+        self._buckets = row["buckets"]
+        self._phases = phases_of(row["run_directory"])
+        self._counting, self._counts = Counting(self._phases), Counts()
+
+    def add(self, key: Key, packets: Longs, segments: Longs, fresh: Longs) -> Iterator[pa.Table]:
+        self._counting.add_segments(segments, fresh)
+        self._counting.add_packets(packets)
+        who = zlib.crc32(f"{key.client} {key.broker}".encode())
+        self._messages.append(messages_in(packets, self._phases, who=who))
+        self._held += len(self._messages[-1])
+        if self._held >= _AT_ONCE:
+            yield from self._leave()
+
+    def close(self, counts: Counts) -> None:
+        self._counts = Counts(*(getattr(self._counts, at.name) + getattr(counts, at.name) for at in fields(Counts)))
+
+    def end(self) -> Iterator[pa.Table]:
+        yield from self._leave()
+        rows = [{**self._of, "counted": row} for row in self._counting.rows()]
+        yield _followed([*rows, {**self._of, "following": asdict(self._counts)}])
+
+    def _leave(self) -> Iterator[pa.Table]:
+        if self._held:
+            messages = np.concatenate(self._messages)
+            buckets = by_bucket(messages, self._buckets)
+            packed = ({"bucket": number, "packed": rows.tobytes()} for number, rows in buckets)
+            yield _followed([{**self._of, "messages": each} for each in packed])
+        self._messages, self._held = [], 0
+
+
+def _followed(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=_FOLLOWED)
+
+
+class PacketSink:
+    """Rows of schemas.captured.PACKETS."""
+
+    def part(self, _row: dict[str, Any]) -> Iterator[pa.Table]:
+        yield from ()
+
+    def begin(self, _row: dict[str, Any]) -> None:
+        pass
+
+    def add(self, key: Key, packets: Longs, _segments: Longs, _fresh: Longs) -> Iterator[pa.Table]:
+        if len(packets):
+            yield pa.Table.from_arrays(
+                [pa.repeat(pa.scalar(name), len(packets)) for name in key]
+                + [_column(packets, field) for field in list(_PACKETS)[len(key) :]],
+                schema=_PACKETS,
+            )
+
+    def close(self, _counts: Counts) -> None:
+        pass
+
+    def end(self) -> Iterator[pa.Table]:
+        yield from ()
+
+
+_COLUMNS = {
+    "packet_id": mqtt.PACKET_ID,
+    "topic_hash": mqtt.TOPIC,
+    "topic_bytes": mqtt.TOPIC_BYTES,
+    "payload_hash": mqtt.PAYLOAD,
+    "payload_bytes": mqtt.PAYLOAD_BYTES,
+    "bytes": mqtt.SIZE,
+    "first_ns": mqtt.FIRST_NS,
+    "last_ns": mqtt.LAST_NS,
+}
+
+
+def _column(packets: Longs, field: pa.Field) -> pa.Array:
+    kind = packets[:, mqtt.KIND]
+    if field.name == "packet_type":
+        return pa.array(kind & 15, field.type)
+    if field.name == "flags":
+        return pa.array(kind >> 4 & 15, field.type)
+    if field.name == "to_broker":
+        return pa.array((kind & mqtt.FROM_CLIENT) > 0, field.type)
+    values = packets[:, _COLUMNS[field.name]]
+    is_publish = (kind & 15) == mqtt.PUBLISH
+    unknown = {
+        "packet_id": values == 0,
+        "topic_hash": ~is_publish | (packets[:, mqtt.TOPIC_BYTES] < 0),
+        "topic_bytes": ~is_publish | (values < 0),
+        "payload_hash": ~is_publish | ((kind & mqtt.IS_WHOLE) == 0),
+        "payload_bytes": ~is_publish | (values < 0),
+    }
+    return pa.array(values, field.type, mask=unknown.get(field.name))
