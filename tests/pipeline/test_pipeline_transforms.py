@@ -21,7 +21,11 @@ pytestmark = pytest.mark.pipeline
 
 
 # Tables about runs; those about cells and levels are made of finished tables, and have files of their own.
-NAMES = pytest.mark.parametrize("name", [name for name in TABLE_NAMES if "run_id" in TABLES[name].grain])
+# So have those that are made of captures.
+OF_CAPTURES = ("traffic", "legs", "captures")
+NAMES = pytest.mark.parametrize(
+    "name", [name for name in TABLE_NAMES if "run_id" in TABLES[name].grain and name not in OF_CAPTURES]
+)
 
 
 @NAMES

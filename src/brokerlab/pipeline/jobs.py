@@ -23,11 +23,12 @@ from brokerlab.pipeline.columns import place_among
 from brokerlab.pipeline.known import KnownPartials
 from brokerlab.pipeline.manifests import RunFacts, manifests_table, places_tables, read_runs
 from brokerlab.pipeline.schemas import TABLES
+from brokerlab.pipeline.schemas.captured import FOLLOWED, MATCHED, TAPS
 from brokerlab.pipeline.schemas.kinds import Among
 from brokerlab.pipeline.schemas.manifests import CELL_PLACES, MANIFESTS, RUN_PLACES
-from brokerlab.pipeline.sources import read_back, read_partials, write
+from brokerlab.pipeline.sources import read_back, read_partials, small_frame, write
 from brokerlab.pipeline.tables import TABLE_NAMES, read_table
-from brokerlab.pipeline.transforms import Analysis, family
+from brokerlab.pipeline.transforms import Analysis, Captures, family
 from brokerlab.record.directory import StudyDirectory
 
 Say = Callable[[str], None]
@@ -102,10 +103,28 @@ class _Tables:
             tables=finished,
             confidence_percent=confidence_percent,
             most_runs=max(Counter(run.row["cell"] for run in self._facts).values()),
+            captures=self._captures(),
         )
         for name in TABLE_NAMES:
             module = import_module(f"brokerlab.pipeline.transforms.{name}")
             finished[name] = self._save(name, module.make(analysis))
+
+    def _captures(self) -> Captures | None:
+        """What the runs' captures come to; without any, nothing of what reads them is even loaded."""
+        if not any((run.directory.path / "traffic").is_dir() for run in self._facts):
+            return None
+        reading = import_module("brokerlab.pipeline.capture.reading")
+        if not (taps := reading.taps_of_runs(self._facts)):
+            return None
+        self._say(f"reading {len(taps)} captures")
+        write(reading.read_captures(self._spark, taps), self._folder / "followed")
+        followed = read_back(self._spark, self._folder / "followed", FOLLOWED)
+        write(reading.match_messages(followed), self._folder / "matched")
+        return Captures(
+            taps=small_frame(self._spark, [tap.row() for tap in taps], TAPS),
+            followed=followed,
+            matched=read_back(self._spark, self._folder / "matched", MATCHED),
+        )
 
     def _readable(self, partials: DataFrame) -> DataFrame:
         """One row of MANIFESTS per run without a damaged file; found out once and not once a table."""

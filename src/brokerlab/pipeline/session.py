@@ -113,6 +113,8 @@ def _session_settings() -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",  # plans of small frames gain nothing from being replanned
         "spark.sql.autoBroadcastJoinThreshold": "64m",  # runs and totals are small: join without a shuffle
         "spark.sql.parquet.compression.codec": "zstd",  # as the raw files
+        # Segments of captures travel in rows of megabytes: a batch of the usual ten thousand rows would not fit.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(32 * 2**20),
     }
 
 

@@ -21,6 +21,8 @@ Sections, in the order in which they are written:
     besides     what we published that is no load (probes, answers, control messages): publications, payload_bytes, qos
     phases      [{name, start_ns, end_ns}]; trials of a search have their rate_per_s too
     search      of a search: its trials with what was seen and decided, and the rate that was found with its interval
+    captures    [{tap, file, place, ports, dropped, ...}]: files below traffic/, where and of which ports they were
+                captured, and how many frames the kernel dropped
     meter       what the generator says of itself: workers, schedule and receive lag, window, cores
     carrier     of userspace links: what their process used and did with the frames of each; null where there is none
     captures    [{tap, file, place, ports, frames, dropped, beyond_limit}], where the study asks for them

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,21 @@ class Analysis:
     tables: Mapping[str, DataFrame]  # those that come before it in TABLE_NAMES, finished
     confidence_percent: float
     most_runs: int  # of one cell
+    captures: "Captures | None" = None  # None where no run has any
+
+
+@dataclass(frozen=True, slots=True)
+class Captures:
+    """What the captures of the runs come to: frames of schemas/captured.py."""
+
+    taps: DataFrame  # of TAPS
+    followed: DataFrame  # of FOLLOWED
+    matched: DataFrame  # of MATCHED
+
+
+def no_rows(runs: DataFrame, columns: T.StructType) -> DataFrame:
+    """A table without rows, of the session that another frame has."""
+    return runs.sparkSession.createDataFrame([], columns)
 
 
 def family(partials: DataFrame, name: str) -> DataFrame:
