@@ -23,6 +23,7 @@ from brokerlab.report import (
     overview,
     published,
     rhythm,
+    traffic,
     validity,
     wills,
 )
@@ -105,6 +106,10 @@ def _content(results: Results, compared: list[Group]) -> dict[str, object]:
         "counters_summary": counters.summary(results),
         "counter_findings": counters.findings(results),
         "counters_differ": counters.differing_runs(results),
+        "traffic": traffic.traffic(results),
+        "traffic_summary": traffic.summary(results),
+        "traffic_lacks": traffic.lacks(results),
+        "legs": traffic.legs(results),
         "not_counted": validity.runs_not_counted(results),
         "counted": validity.runs_counted(results),
         "guards": validity.guards_text(results),

@@ -59,6 +59,9 @@ class Results:
     latency_beside: tuple[Row, ...] = ()  # of what is no load: report/beside.py
     latency_by_way: tuple[Row, ...] = ()  # within nodes of an ensemble and between them: report/crossing.py
     published: tuple[Row, ...] = ()  # where the study names printed tables
+    traffic: tuple[Row, ...] = ()  # this and the next two: nothing in tables before pipeline version 7
+    legs: tuple[Row, ...] = ()
+    captures: tuple[Row, ...] = ()
 
     @property
     def valid_runs(self) -> frozenset[str]:
@@ -98,6 +101,9 @@ def read_results(results: StudyDirectory) -> Results:
         overhead=_rows_if_made(results, "overhead"),
         published=_rows_if_made(results, "published"),
         faults=_rows_if_made(results, "faults"),
+        traffic=_rows_if_made(results, "traffic"),
+        legs=_rows_if_made(results, "legs"),
+        captures=_rows_if_made(results, "captures"),
         latency_beside=tuple(row for row in _rows(results, "latency") if is_beside(row)),
         latency_by_way=tuple(row for row in _rows(results, "latency") if is_by_way(row)),
     )

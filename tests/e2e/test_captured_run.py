@@ -1,0 +1,146 @@
+"""A run on a real Mosquitto, captured: what the wire says agrees with what our clients recorded (M-24, M-26)."""
+
+import pytest
+
+from brokerlab.brokers.base import Found
+from brokerlab.brokers.registry import driver
+from brokerlab.lab.campaign import make_runs
+from brokerlab.network.privileges import reason_deaf
+from brokerlab.pipeline.jobs import analyze
+from brokerlab.pipeline.tables import read_table
+from brokerlab.record.directory import StudyDirectory
+from brokerlab.report.report import write_report
+from brokerlab.study.plan import make_plan
+from brokerlab.study.values import (
+    Analysis,
+    BrokerChoice,
+    Deploy,
+    Factor,
+    Goals,
+    Guards,
+    Phases,
+    Qos,
+    Scenario,
+    Schedule,
+    Study,
+    System,
+    Workload,
+)
+
+pytestmark = pytest.mark.e2e
+
+PUBLISHERS, SUBSCRIBERS, RATE_PER_S, SECONDS = 3, 2, 200, 1.0
+TAPS = ("publisher", "broker", "subscriber")
+WIDE = Guards(
+    generator_cpu_percent=100,
+    schedule_lag_p99_ms=10_000,
+    subscriber_cpu_percent=100,
+    receive_lag_p99_ms=10_000,
+    steal_percent=100,
+)
+
+
+class Silent:
+    def run_started(self, run, number, total):
+        """Nobody watches a test."""
+
+    def phase_started(self, name, seconds):
+        """Nobody watches a test."""
+
+    def run_ended(self, run, verdict, reasons, seconds):
+        """Nobody watches a test."""
+
+
+def study():
+    workload = Workload(
+        PUBLISHERS, SUBSCRIBERS, qos=Qos.AT_LEAST_ONCE, schedule=Schedule(rate_per_s=RATE_PER_S), payload_bytes=64
+    )
+    return Study(
+        name="captured",
+        goals=Goals("Does the wire agree?"),
+        system=System((BrokerChoice("mosquitto", "mosquitto"),)),
+        metrics=("latency", "delivery", "traffic"),
+        scenario=Scenario(workload, (Factor("broker", ("mosquitto",)),)),
+        deploy=Deploy(repetitions=1, captures=TAPS, phases=Phases(warmup_s=0.3, measure_s=SECONDS, drain_s=1.5)),
+        analysis=Analysis(guards=WIDE),
+    )
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory, spark):
+    if not isinstance(driver("mosquitto").find(), Found):
+        pytest.skip("needs Mosquitto")
+    if why := reason_deaf():
+        pytest.skip(why)
+    results, own = StudyDirectory(tmp_path_factory.mktemp("captured")), study()
+    make_runs(own, make_plan(own, missing={}), results, watcher=Silent())
+    results.study.write_text("study: captured\ngoals:\n  question: Does the wire agree?\n")
+    analyze(spark, results)
+    return results
+
+
+def rows(results, table):
+    return read_table(results, table).to_pylist()
+
+
+def test_the_wire_has_as_many_publications_as_the_clients(results):
+    """Each in the measure phase, to the broker and to every subscriber; none twice."""
+    (sent,) = [row for row in rows(results, "throughput") if row["window"] == "send"]
+    legs = {row["leg"]: row for row in rows(results, "legs") if row["tap"] == "broker"}
+    (ledger,) = rows(results, "delivery")
+    (publishes,) = [
+        row
+        for row in rows(results, "traffic")
+        if (row["tap"], row["phase"], row["packet_type"]) == ("broker", "measure", "PUBLISH")
+    ]
+
+    # What was due at the end of a phase may leave after it.
+    assert abs(legs["to broker"]["messages"] - sent["published"]) <= PUBLISHERS
+    assert legs["from broker"]["messages"] == legs["through broker"]["messages"]
+    assert legs["from broker"]["messages"] == SUBSCRIBERS * legs["to broker"]["messages"]
+    assert publishes["to_broker_packets"] == legs["to broker"]["messages"]
+    assert ledger["lost"] == 0
+    assert legs["through broker"]["unmatched"] == legs["through broker"]["ambiguous"] == 0
+
+
+def test_every_publication_of_the_run_is_on_the_wire(results):
+    (ledger,) = rows(results, "delivery")
+    (run,) = results.runs()
+    manifest = run.manifest()
+    others = manifest["proof"]["publications"] + manifest.get("besides", {}).get("publications", 0)
+    for tap in ("broker", "publisher"):
+        publishes = [row for row in rows(results, "traffic") if (row["packet_type"], row["tap"]) == ("PUBLISH", tap)]
+
+        assert sum(row["to_broker_packets"] for row in publishes) == ledger["published"] + others
+
+
+def test_time_in_the_broker_is_within_what_the_clients_saw(results):
+    """Between the two stand our own sockets: the wire's time is shorter, and not of another order."""
+    through, apart = (
+        next(row for row in rows(results, "legs") if (row["leg"], row["tap"]) == ("through broker", tap))
+        for tap in ("broker", "publisher → subscriber")
+    )
+    latency = {row["kind"]: row for row in rows(results, "latency") if row["group"] == "all"}
+
+    assert through["messages"] == pytest.approx(latency["sent"]["n"], rel=0.02)
+    assert 0 < through["p50_ms"] <= 1.1 * latency["intended"]["p50_ms"]
+    assert through["p50_ms"] > 0.02 * latency["sent"]["p50_ms"]
+    assert through["negative_count"] == apart["negative_count"] == 0
+    assert apart["messages"] == through["messages"]
+
+
+def test_nothing_of_the_capture_was_left_unread(results):
+    captures = rows(results, "captures")
+
+    assert [capture["tap"] for capture in captures] == ["broker", "publisher", "subscriber"]
+    for capture in captures:
+        assert (capture["problems"], capture["file_bytes_unread"], capture["gaps"]) == ([], 0, 0)
+        assert capture["connections"] >= PUBLISHERS + SUBSCRIBERS
+        assert (capture["foreign"], capture["stream_bytes_unread"]) == (0, 0)
+
+
+def test_the_report_shows_the_wire(results):
+    page = write_report(results).read_text(encoding="utf-8")
+
+    assert "On the wire" in page
+    assert "through broker" in page
