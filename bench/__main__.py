@@ -1,6 +1,6 @@
 """`make bench`: our generator beside its peers, and against what it promises; ratios within one run.
 
-python -m bench [analysis] [peers] [bridges] [ceiling] [connections] [links] [endurance]     all unless some are named
+python -m bench [analysis] [peers] [bridges] [ceiling] [connections] [links] [endurance] [captures]   all, or some
 """
 
 import argparse
@@ -9,7 +9,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from bench import analysis, bridges, connections, endurance, links, peers
+from bench import analysis, bridges, captures, connections, endurance, links, peers
 from brokerlab.lab.calibrate import calibrate
 
 CONNECTIONS = 10_000
@@ -42,6 +42,7 @@ PARTS = {
     "connections": lambda _: connections.run(CONNECTIONS),
     "links": links.run,
     "endurance": lambda _: endurance.run(MESSAGES),
+    "captures": lambda _: captures.run(),
 }
 
 
