@@ -5,15 +5,20 @@ from capture_files import CONNACK, Talk, connect, pcap, pcapng, puback, publish,
 from pipeline_runs import RunBuilder, new_study
 
 from brokerlab.errors import UserError
+from brokerlab.imports.pcap import import_captures
 from brokerlab.pipeline.capture.reading import read_packets
 from brokerlab.pipeline.capture.source import PcapSource, files_of
 from brokerlab.pipeline.jobs import analyze
 from brokerlab.pipeline.tables import read_table
+from brokerlab.record.directory import StudyDirectory
 
 pytestmark = pytest.mark.pipeline
 
 HEADERS = 14 + 20 + 20  # Ethernet, IPv4 and TCP
 PUBLISH_BYTES = 2 + 2 + 1 + 2 + 20  # header, topic "t", packet identifier, payload
+
+
+THEIRS = "broker-theirs/1"
 
 
 def payload(number):
@@ -55,16 +60,16 @@ def analyzed(tmp_path_factory, spark):
         write(run.path / "traffic" / "a.pcap", data)
     RunBuilder(repetition=4, more=captures("gone.pcap")).write(study)
     RunBuilder(repetition=5).write(study)
-    foreign = RunBuilder(repetition=6, without=("phases", "clock"), more=captures("b.pcapng")).write(study)
-    write(foreign.path / "traffic" / "b.pcapng", pcapng(frames))
+    other = write(tmp_path_factory.mktemp("other") / "b.pcapng", pcapng(frames))
+    import_captures(other, study, levels={"broker": "theirs"})
     return study, analyze(spark, study)
 
 
 @pytest.fixture(scope="module")
 def rows(analyzed):
-    def of(table, repetition):
+    def of(table, run):
         found = read_table(analyzed[0], table).to_pylist()
-        return [row for row in found if row["run_id"].endswith(f"/{repetition}")]
+        return [row for row in found if row["run_id"] == (run if run == THEIRS else f"broker-amqtt.qos-0/{run}")]
 
     return of
 
@@ -106,10 +111,10 @@ def test_rates_and_responsiveness(rows):
     assert (through["unmatched"], through["ambiguous"], through["negative_count"]) == (0, 0, 0)
 
 
-def test_a_capture_without_phases_counts_as_a_whole(rows):
-    legs = {row["leg"]: row for row in rows("legs", 6)}
+def test_an_imported_capture_counts_as_a_whole(rows):
+    legs = {row["leg"]: row for row in rows("legs", THEIRS)}
 
-    assert {row["phase"] for row in rows("traffic", 6)} == {"capture"}
+    assert {row["phase"] for row in rows("traffic", THEIRS)} == {"capture"}
     assert (legs["to broker"]["messages"], legs["through broker"]["messages"]) == (10, 9)
     assert legs["through broker"]["mean_ms"] == pytest.approx((5 * 5 + 4 * 3) / 9)
 
@@ -171,3 +176,14 @@ def test_packets_as_rows(tmp_path, spark):
 def test_bad_options_are_refused(options, says):
     with pytest.raises(UserError, match=says):
         files_of(options)
+
+
+def test_what_is_no_capture_is_not_imported(tmp_path):
+    results = StudyDirectory(tmp_path / "results")
+    file = write(tmp_path / "a.log", b"a line\n")
+
+    with pytest.raises(UserError, match=r"a\.log: not of the format pcap"):
+        import_captures(file, results, levels={})
+    with pytest.raises(UserError, match="--port 70000 is not between 1 and 65535"):
+        import_captures(file, results, levels={}, ports=[70_000])
+    assert not results.path.exists()

@@ -8,13 +8,16 @@ import typer
 
 from brokerlab.cli.terminal import Columns, say, table, warn
 from brokerlab.errors import ExitCode, UserError
+from brokerlab.imports import pcap
 from brokerlab.imports.base import Options
 from brokerlab.imports.registry import FORMATS, format_of
 from brokerlab.imports.writing import Written, import_runs
 from brokerlab.record.directory import StudyDirectory
+from brokerlab.study.nearest import listed
 from brokerlab.study.quantity import read_seconds
 
-_FORMATS = "\b\n" + "\n".join(f"{name:<15} {form.about}" for name, form in FORMATS.items())
+_ABOUT = {**{name: form.about for name, form in FORMATS.items()}, pcap.NAME: pcap.ABOUT}
+_FORMATS = "\b\n" + "\n".join(f"{name:<15} {about}" for name, about in _ABOUT.items())
 
 
 def import_results(
@@ -47,6 +50,10 @@ def import_results(
     mapping: Annotated[
         Path | None, typer.Option("--map", metavar="FILE", help="Which column is what, for csv.")
     ] = None,
+    port: Annotated[
+        list[int] | None,
+        typer.Option("--port", metavar="PORT", help="Of the broker, for pcap: 1883 if not given; may be repeated."),
+    ] = None,
 ) -> ExitCode:
     levels = _pairs(level, "--level", "FACTOR=LEVEL")
     options = Options(
@@ -58,6 +65,10 @@ def import_results(
         nodes=_pairs(node, "--node", "NAME=NODE"),
     )
     results = StudyDirectory(out or Path("results") / path.resolve().stem)
+    if format_name == pcap.NAME:
+        say("captured: " + listed(pcap.import_captures(path, results, levels=levels, ports=port or ())))
+        say(f"now: brokerlab analyze {results.path}")
+        return ExitCode.VALID
     written = import_runs(format_of(format_name), path, results, levels=levels, options=options)
     _tell(written)
     say(f"now: brokerlab analyze {results.path}")

@@ -11,6 +11,7 @@ from brokerlab.imports.emqtt_bench import EmqttBench
 from brokerlab.imports.emqttb import Emqttb
 from brokerlab.imports.mqtt_stresser import MqttStresser
 from brokerlab.imports.mqttloader import MqttLoader
+from brokerlab.imports.pcap import NAME as PCAP
 from brokerlab.imports.subscriber_log import SubscriberLog
 from brokerlab.study.nearest import listed, nearest
 
@@ -27,11 +28,12 @@ _ALL: tuple[Format, ...] = (
     Csv(),
 )
 FORMATS = {each.name: each for each in _ALL}
+_NAMES = [*FORMATS, PCAP]  # captures are no text, and are taken over as they are
 
 
 def format_of(name: str) -> Format:
     if name in FORMATS:
         return FORMATS[name]
-    close = nearest(name, list(FORMATS))
+    close = nearest(name, _NAMES)
     meant = f"did you mean {close}? " if close else ""
-    raise UserError(f"there is no format {name!r}", hint=f"{meant}formats are: {listed(list(FORMATS))}")
+    raise UserError(f"there is no format {name!r}", hint=f"{meant}formats are: {listed(_NAMES)}")

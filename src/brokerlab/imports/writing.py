@@ -18,7 +18,7 @@ from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import RAW_SCHEMAS
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.+-]+")
-_NOT_GUARDED = "imported: whether its generator was the limit is not known"
+NOT_GUARDED = "imported: whether its generator was the limit is not known"
 _ROWS_AT_ONCE = 100_000
 
 
@@ -41,7 +41,7 @@ def import_runs(
     empty = [sources for sources, readings in read if not readings]
     if empty:
         raise _foreign(form, empty[0])
-    _write_study(results, form, path)
+    write_study(results, form.name, path)
     return [_write(results, form, reading, sources, levels) for sources, readings in read for reading in readings]
 
 
@@ -67,7 +67,7 @@ def _foreign(form: Format, sources: Sequence[Source]) -> UserError:
     )
 
 
-def _write_study(results: StudyDirectory, form: Format, path: Path) -> None:
+def write_study(results: StudyDirectory, format_name: str, path: Path) -> None:
     """The few keys that the tables and the report ask for; results of other studies are not mixed with imports."""
     results.path.mkdir(parents=True, exist_ok=True)
     if results.plan.exists():
@@ -78,7 +78,7 @@ def _write_study(results: StudyDirectory, form: Format, path: Path) -> None:
             "brokerlab: 1",
             f"study: {name}",
             "goals:",
-            f"  question: 'What does {path.name.replace(chr(39), '')} ({form.name}) say?'",
+            f"  question: 'What does {path.name.replace(chr(39), '')} ({format_name}) say?'",
             "  rank_by: latency.p99",
             "analysis:",
             "  confidence: 95 %",
@@ -89,8 +89,8 @@ def _write_study(results: StudyDirectory, form: Format, path: Path) -> None:
 def _write(
     results: StudyDirectory, form: Format, reading: Reading, sources: Sequence[Source], levels: Mapping[str, str]
 ) -> Written:
-    cell = ".".join(f"{_safe(name)}-{_safe(level)}" for name, level in levels.items()) or form.name
-    repetition = _next_repetition(results, cell)
+    cell = cell_of(levels, form.name)
+    repetition = next_repetition(results, cell)
     run = results.run(f"{cell}/{repetition}")
     run.path.mkdir(parents=True)
     for kind, table in reading.raw.items():
@@ -110,11 +110,15 @@ def _write(
     )
 
 
+def cell_of(levels: Mapping[str, str], format_name: str) -> str:
+    return ".".join(f"{_safe(name)}-{_safe(level)}" for name, level in levels.items()) or format_name
+
+
 def _safe(text: str) -> str:
     return _UNSAFE.sub("-", text) or "-"
 
 
-def _next_repetition(results: StudyDirectory, cell: str) -> int:
+def next_repetition(results: StudyDirectory, cell: str) -> int:
     folder = results.path / "runs" / cell
     taken = [int(entry.name) for entry in folder.iterdir() if entry.name.isdecimal()] if folder.is_dir() else []
     return max(taken, default=0) + 1
@@ -153,7 +157,7 @@ def _write_manifest(
         },
     )
     manifest.add("phases", [{"name": "measure", "start_ns": reading.start_ns, "end_ns": reading.end_ns}])
-    reasons = [_NOT_GUARDED, *reading.notes]
+    reasons = [NOT_GUARDED, *reading.notes]
     if malformed:
         reasons.append(f"{malformed} of {lines} lines are malformed")
     manifest.add("verdict", {"value": "valid", "reasons": reasons})
