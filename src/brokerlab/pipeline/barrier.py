@@ -11,12 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import BarrierTaskContext
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from brokerlab.errors import RunError, UserError
 from brokerlab.pipeline.schemas import arrow_schema
 from brokerlab.pipeline.schemas.kinds import INT, LONG, TEXT, schema
+from brokerlab.pipeline.session import is_sparks
 from brokerlab.pipeline.sources import write
 
 Gather = Callable[[str], Sequence[str]]
@@ -45,13 +45,15 @@ def run_together(spark: SparkSession, task: Task, payloads: Sequence[bytes], *, 
         path = Path(folder) / "said"
         try:
             write(each.mapInArrow(work, SAID, barrier=True), path)
-        except PySparkException as problem:
+        except Exception as problem:
+            if not is_sparks(problem):
+                raise
             raise _explained(problem, len(payloads)) from problem
         rows = pa.concat_tables([pq.ParquetFile(file).read() for file in sorted(path.glob("*.parquet"))]).to_pylist()
     return [row["said"] for row in sorted(rows, key=lambda row: row["task"])]
 
 
-def _explained(problem: PySparkException, tasks: int) -> Exception:
+def _explained(problem: Exception, tasks: int) -> Exception:
     text = str(problem)
     if any(mark in text for mark in _TOO_MANY) and "slots" in text:
         return UserError(

@@ -25,6 +25,7 @@ _ONCE = {
     "spark.task.maxFailures": "1",
     "spark.barrier.sync.timeout": "120",  # seconds; Spark's own choice is a year
     "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "2",  # or too few places look like a hang
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "3s",
 }
 
 
@@ -62,7 +63,7 @@ def _started(place: Master, app: str, chosen: Mapping[str, str], folder: Path) -
         with _environment({**_environment_of(place), **inventory.mark()}), _standard_error_to(log):
             return builder.getOrCreate()
     except Exception as problem:
-        if not _is_sparks(problem):
+        if not is_sparks(problem):
             raise
         raise UserError(
             f"Spark did not start on {place.url}: {_first_line(problem)}\n{_end_of(log)}",
@@ -78,7 +79,7 @@ def _connected(place: Master, app: str) -> SparkSession:
         for name, value in _session_settings().items():
             session.conf.set(name, value)
     except Exception as problem:
-        if not _is_sparks(problem):
+        if not is_sparks(problem):
             raise
         raise UserError(
             f"there is no Spark Connect at {place.url}: {_first_line(problem)}",
@@ -87,7 +88,7 @@ def _connected(place: Master, app: str) -> SparkSession:
     return session
 
 
-def _is_sparks(problem: Exception) -> bool:
+def is_sparks(problem: Exception) -> bool:
     """Whether Spark, its bridge to Java or its channel to a server failed, and not a line of ours."""
     return isinstance(problem, PySparkException) or type(problem).__module__.split(".")[0] in ("py4j", "grpc")
 
