@@ -20,7 +20,7 @@ pytestmark = pytest.mark.pipeline
 GOLDEN = Path(__file__).with_name("pipeline_example.md")
 # In the example QoS and broker vary together, so that no two levels can be held against each other.
 # It captures nothing: test_capture_tables.py.
-EMPTY = {"comparisons", "traffic", "legs", "captures"}
+EMPTY = {"comparisons", "traffic", "legs", "captures", "faults"}
 TEN = "broker-amqtt.qos-1/1"
 
 
