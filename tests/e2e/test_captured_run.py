@@ -104,10 +104,11 @@ def test_the_wire_has_as_many_publications_as_the_clients(results):
 
 
 def test_every_publication_of_the_run_is_on_the_wire(results):
+    """But for the proof of readiness, which comes before the capture."""
     (ledger,) = rows(results, "delivery")
     (run,) = results.runs()
     manifest = run.manifest()
-    others = manifest["proof"]["publications"] + manifest.get("besides", {}).get("publications", 0)
+    others = manifest.get("besides", {}).get("publications", 0)
     for tap in ("broker", "publisher"):
         publishes = [row for row in rows(results, "traffic") if (row["packet_type"], row["tap"]) == ("PUBLISH", tap)]
 
