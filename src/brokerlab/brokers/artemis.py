@@ -133,9 +133,6 @@ class Artemis:
             )
         )
 
-    def members(self, node: Node) -> int | None:
-        return java.members_on(node.page)
-
     def _node(
         self, choice: BrokerChoice, seat: Seat, security: Security, cluster: Sequence[str] = (), password: str = ""
     ) -> Node:

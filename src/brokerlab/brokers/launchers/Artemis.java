@@ -36,9 +36,6 @@ public final class Artemis {
                 add(counters, management, queue, "MessageCount");
             }
         }
-        for (ObjectName cluster : management.queryNames(new ObjectName(BROKER + ",component=cluster-connections,*"), null)) {
-            counters.put("members", 1 + ((Map<?, ?>) management.getAttribute(cluster, "Nodes")).size());
-        }
         return counters;
     }
 
