@@ -53,40 +53,6 @@ class ImageBroker:
         words = {"host": host, "port": str(port), "spare": str(free_port_or(host)), "index": "0"}
         return self._node(choice, words, files=self.recipe.files)
 
-    def cluster(self, choice: BrokerChoice, seats: Sequence[Seat], *, security: Security = OPEN) -> Group:
-        check_choice(choice, self.abilities, security)
-        if not self.abilities.has_clusters:
-            raise UserError(f"broker {choice.name}: the driver {choice.driver} has no clusters")
-        if any(seat.host.startswith(_LOOPBACK) for seat in seats):
-            raise UserError(
-                f"broker {choice.name}: the nodes of {choice.driver} need an address each",
-                hint="give the study a topology with sites, so that each node is in a namespace of its own",
-            )
-        every = self.recipe.between.join(self.recipe.spells.format(host=seat.host) for seat in seats)
-        nodes = tuple(
-            self._node(
-                choice,
-                {
-                    "host": seat.host,
-                    "port": str(seat.port),
-                    "spare": str(seat.spare[0]),
-                    "index": str(seat.index),
-                    "first": seats[0].host,
-                    "all": every,
-                },
-                files=self.recipe.cluster_file or self.recipe.files,
-                env={} if self.recipe.is_joined and seat is seats[0] else self.recipe.cluster,
-            )
-            for seat in seats
-        )
-        return Group(nodes)
-
-    def counters(self) -> tuple[Counter, ...]:
-        return self.recipe.counters
-
-    def read_page(self, text: str) -> Mapping[str, float]:
-        return prometheus(text)
-
     def _node(
         self,
         choice: BrokerChoice,
@@ -121,6 +87,46 @@ class ImageBroker:
             page=f"http://{words['host']}:{words['spare']}{recipe.page}" if recipe.page else None,
             ready_s=recipe.ready_s,
         )
+
+
+class ClusteredImage(ImageBroker):
+    """Implements Clusters too."""
+
+    def cluster(self, choice: BrokerChoice, seats: Sequence[Seat], *, security: Security = OPEN) -> Group:
+        check_choice(choice, self.abilities, security)
+        if any(seat.host.startswith(_LOOPBACK) for seat in seats):
+            raise UserError(
+                f"broker {choice.name}: the nodes of {choice.driver} need an address each",
+                hint="give the study a topology with sites, so that each node is in a namespace of its own",
+            )
+        every = self.recipe.between.join(self.recipe.spells.format(host=seat.host) for seat in seats)
+        nodes = tuple(
+            self._node(
+                choice,
+                {
+                    "host": seat.host,
+                    "port": str(seat.port),
+                    "spare": str(seat.spare[0]),
+                    "index": str(seat.index),
+                    "first": seats[0].host,
+                    "all": every,
+                },
+                files=self.recipe.cluster_file or self.recipe.files,
+                env={} if self.recipe.is_joined and seat is seats[0] else self.recipe.cluster,
+            )
+            for seat in seats
+        )
+        return Group(nodes)
+
+
+class CountedImage(ClusteredImage):
+    """Implements CountsOnPage too."""
+
+    def counters(self) -> tuple[Counter, ...]:
+        return self.recipe.counters
+
+    def read_page(self, text: str) -> Mapping[str, float]:
+        return prometheus(text)
 
 
 class AnyImage:
@@ -206,8 +212,15 @@ def found_image(image: str) -> Found | Missing:
 
 def image_brokers() -> Iterator[ImageBroker | AnyImage]:
     yield AnyImage()
-    for name, recipe in RECIPES.items():
-        yield ImageBroker(name, recipe)
+    yield from map(image_broker, RECIPES)
+
+
+def image_broker(name: str) -> ImageBroker:
+    """The driver of a recipe; what a broker cannot do its driver does not implement."""
+    recipe = RECIPES[name]
+    if recipe.counters:
+        return CountedImage(name, recipe)
+    return ClusteredImage(name, recipe) if recipe.cluster or recipe.cluster_file else ImageBroker(name, recipe)
 
 
 def _named_image(choice: BrokerChoice) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from brokerlab.brokers import engine
 from brokerlab.brokers.base import Missing, Seat
-from brokerlab.brokers.images import AnyImage, ImageBroker
+from brokerlab.brokers.images import AnyImage, image_broker
 from brokerlab.brokers.recipes import RECIPES
 from brokerlab.errors import UserError
 from brokerlab.study.values import BrokerChoice
@@ -29,7 +29,7 @@ def choice(name: str, **options: object) -> BrokerChoice:
 def test_every_recipe_says_where_to_listen_and_leaves_no_word_open(name: str, tmp_path: Path) -> None:
     recipe = RECIPES[name]
     port = recipe.fixed_port or 1999
-    node = ImageBroker(name, recipe).node(choice(name), folder=tmp_path, host="10.1.2.3", port=port)
+    node = image_broker(name).node(choice(name), folder=tmp_path, host="10.1.2.3", port=port)
 
     texts = " ".join([*node.argv, *node.env.values(), *node.files.values()])
     assert node.image is not None
@@ -42,7 +42,7 @@ def test_every_recipe_says_where_to_listen_and_leaves_no_word_open(name: str, tm
 @pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.cluster or recipe.cluster_file])
 def test_nodes_of_a_cluster_know_each_other(name: str, tmp_path: Path) -> None:
     seats = [Seat(index, f"10.0.0.{index + 1}", 1883, tmp_path / str(index), spare=(18083,)) for index in range(3)]
-    first, second, third = ImageBroker(name, RECIPES[name]).cluster(choice(name), seats).nodes
+    first, second, third = image_broker(name).cluster(choice(name), seats).nodes
 
     told = [" ".join([*each.env.values(), *each.files.values()]) for each in (first, second, third)]
     assert all("10.0.0.1" in each for each in told)
@@ -53,11 +53,11 @@ def test_nodes_of_a_cluster_know_each_other(name: str, tmp_path: Path) -> None:
 def test_cluster_on_one_address_is_refused(tmp_path: Path) -> None:
     seats = [Seat(index, "127.0.0.1", 1883 + index, tmp_path / str(index), spare=(9,)) for index in range(3)]
     with pytest.raises(UserError, match="need an address each"):
-        ImageBroker("emqx", RECIPES["emqx"]).cluster(choice("emqx"), seats)
+        image_broker("emqx").cluster(choice("emqx"), seats)
 
 
 def test_licence_is_accepted_by_the_user_only(tmp_path: Path) -> None:
-    driver = ImageBroker("vernemq", RECIPES["vernemq"])
+    driver = image_broker("vernemq")
     with pytest.raises(UserError, match="wants the option eula"):
         driver.node(BrokerChoice("boxed", "vernemq"), folder=tmp_path, host="10.0.0.1", port=1883)
     node = driver.node(choice("vernemq"), folder=tmp_path, host="10.0.0.1", port=1883)
