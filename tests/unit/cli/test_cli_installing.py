@@ -32,7 +32,7 @@ def brokers(monkeypatch, capsys):
         (["install", "moskitto"], ["there is no driver 'moskitto'", "did you mean mosquitto?"]),
         (["install", "mosquitto@2.1.3"], ["there is no driver 'mosquitto@2.1.3'", "did you mean mosquitto@2.1.2?"]),
         (["install", "nats", "amqtt"], ["nats comes with brokerlab: make setup", "amqtt comes with brokerlab"]),
-        (["install", "emqx"], ["emqx cannot be installed by brokerlab; what to do: ", "driver remote"]),
+        (["install", "emqx"], ["emqx cannot be installed by brokerlab; what to do: ", "docker pull emqx"]),
         (["install"], ["say which brokers, or --all"]),
         (["install", "--all", "gmqtt"], ["say which brokers, or --all"]),
         (["remove"], ["say which brokers"]),

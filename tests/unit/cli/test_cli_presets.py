@@ -12,7 +12,7 @@ def test_presets_are_listed_with_their_questions(brokerlab: Program) -> None:
     done = brokerlab("presets")
 
     assert done.returncode == 0
-    assert any(line.startswith("first-light  Which ") for line in done.stdout.splitlines())
+    assert any(line.split(maxsplit=1)[0] == "first-light" and " Which " in line for line in done.stdout.splitlines())
 
 
 def test_a_copy_is_the_preset_and_can_be_planned(brokerlab: Program, tmp_path: Path) -> None:
