@@ -42,6 +42,8 @@ NETWORK = {
         ]
     }
 }
+# At 2.55 s: what was due from 2.45 s on is its, five of the ten, of which 6 and 8 never came.
+FAULTS = {"faults": [{"fault": 1, "kind": "kill", "node": 0, "target": "node 0", "at_ns": 2550 * MS, "end_ns": None}]}
 CLAIMS = [
     {"topic": RECEIVED, "equals": "publications", "qos": [0, 1], "note": "counts QoS 0 and 1"},
     {"topic": "$SYS/only/zero", "equals": "publications", "qos": [0], "note": ""},
@@ -112,7 +114,7 @@ def plain(lost: int) -> dict[str, list[dict[str, Any]]]:
 
 def write_example(study: StudyDirectory) -> None:
     cell = {"cell": "broker-amqtt.qos-1", "qos": 1, "subscribers": {0: ("t/#", 1)}, "counters": CLAIMS}
-    late = {"ledger": {"late_s": 0.1}} | NETWORK
+    late = {"ledger": {"late_s": 0.1}} | NETWORK | FAULTS
     _write(study, RunBuilder(**cell, repetition=1, order=4, more=late), ten_messages(), with_samples=True)
     _write(study, RunBuilder(**cell, repetition=2, order=1), plain(lost=0))
     _write(study, RunBuilder(**cell, repetition=3, order=3), plain(lost=1))

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.pipeline
 GOLDEN = Path(__file__).with_name("pipeline_example.md")
 # In the example QoS and broker vary together, so that no two levels can be held against each other.
 # It captures nothing: test_capture_tables.py.
-EMPTY = {"comparisons", "traffic", "legs", "captures", "faults"}
+EMPTY = {"comparisons", "traffic", "legs", "captures"}
 TEN = "broker-amqtt.qos-1/1"
 
 
@@ -245,3 +245,20 @@ def test_no_runs_is_the_users_error(spark, study):
 def test_an_impossible_confidence_is_the_users_error(spark, study, confidence_percent):
     with pytest.raises(UserError, match="between 0 and 100"):
         analyze(spark, study, confidence_percent=confidence_percent)
+
+
+def test_faults_divide_the_ledger_among_them(results):
+    """A fault at 2.55 s: 5 to 9 are its, of which 6 and 8 are lost; 3 was overtaken and 5 doubled before it."""
+    before, after = read_table(results, "faults").to_pylist()
+
+    assert [(row["fault"], row["expected"], row["delivered"], row["lost"]) for row in (before, after)] == [
+        (0, 5, 5, 0),
+        (1, 5, 3, 2),
+    ]
+    assert (before["duplicated"], after["duplicated"]) == (1, 1)
+    assert (before["reordered"], after["reordered"]) == (1, 0)
+    assert (before["acknowledged_lost"], after["acknowledged_lost"]) == (0, 1)
+    assert (after["kind"], after["target"], after["at_s"]) == ("kill", "node 0", 0.55)
+    assert after["to_first_ms"] == after["to_all_ms"] == 157.0  # 7, due at 2.7 s and 7 ms under way
+    assert (after["noticed_ms"], after["connections_lost"]) == (450.0, 1)
+    assert after["to_steady_ms"] is None  # ten messages a second have no rate

@@ -41,7 +41,7 @@ class FaultCount:
         self._bins: dict[int, int] = {}
 
     def add(self, received_ns: Longs, first: FirstArrivals) -> None:
-        """`received_ns` is of all arrivals, `first` of those that were the first of their pair."""
+        """`received_ns` is of all arrivals of known messages, `first` of those that were the first of their pair."""
         if not self._at_ns.size:
             return
         self._arrived += np.bincount(self._time_of(received_ns), minlength=self._arrived.size)

@@ -96,6 +96,7 @@ class Ledger:
         self._latest_ns = np.full(flows, np.iinfo(np.int64).min, dtype=np.int64)  # whatever it was
         self.steps_back = 0  # arrivals before the one that was written before them: no clock of ours does that
         self.last_received_ns = np.full(flows, np.iinfo(np.int64).min, dtype=np.int64)
+        self.received_ns = np.empty(0, dtype=np.int64)  # of the last rows that were entered: all that are expected
         self.unexpected: dict[int, int] = {}  # arrivals by subscriber
 
     def anew(self) -> "Ledger":
@@ -111,6 +112,7 @@ class Ledger:
             self._count("stale", arrivals.flow[is_stale])
             is_expected &= ~is_stale
         rows = np.flatnonzero(is_expected)
+        self.received_ns = arrivals.received_ns[rows]
         # Stable, so that arrivals of a flow stay in their order; sixteen bits are sorted in linear time.
         key = arrivals.flow[rows].astype(np.uint16) if self._base.size <= 2**16 else arrivals.flow[rows]
         return self._enter(arrivals.only(rows[np.argsort(key, kind="stable")]))

@@ -30,7 +30,7 @@ from brokerlab.pipeline.reduce.parts import (
     without_overheard,
 )
 from brokerlab.pipeline.reduce.publications import Publications, read_publications
-from brokerlab.pipeline.reduce.raw import Bools, DamagedFileError, longs, read_files
+from brokerlab.pipeline.reduce.raw import Bools, DamagedFileError, read_files
 from brokerlab.pipeline.reduce.rhythm import Rhythm
 from brokerlab.pipeline.reduce.sessions import read_sessions
 from brokerlab.pipeline.reduce.timeline import Timeline, counted_ticks
@@ -235,10 +235,9 @@ def reduce_deliveries(
     replays, trials, faults = Tally(), TrialArrivals(run.trials), FaultCount(fault_times(run), expected, crosses)
     timeline, rhythm = Timeline(run.phases), Rhythm(has_latency=has_times)
     is_timed, untimed = _timed_flows(run, portions, ledger), timeline.counts(np.empty(0, dtype=np.int64))
-    for portion in portions():
-        rows = without_overheard(portion, run)
-        first = ledger.add(rows)
-        faults.add(longs(rows, "received_ns"), first)
+    for rows in portions():
+        first = ledger.add(without_overheard(rows, run))
+        faults.add(ledger.received_ns, first)
         if is_timed is not None:
             untimed += timeline.counts(first.received_ns[~is_timed[first.flow]])
             first = first.where(is_timed[first.flow])

@@ -105,9 +105,9 @@ def _steady(partials: DataFrame, about: DataFrame) -> DataFrame:
         F.col("bin_ns") >= F.col("at_ns") - (_BINS_BEFORE + 1) * _BIN_NS
     )
     before = near.where(is_before).groupBy("run_id", "fault").agg(F.avg("arrivals").alias("usual"))
-    is_back = (
-        (F.col("bin_ns") >= F.col("at_ns")) & (F.col("usual") > 0) & (F.col("ahead") >= _STEADY_SHARE * F.col("usual"))
-    )
+    # What had to wait comes in a burst: the mean alone would call that steady.
+    is_full = (F.col("ahead") >= _STEADY_SHARE * F.col("usual")) & (F.col("least") >= _LEAST_SHARE * F.col("usual"))
+    is_back = (F.col("bin_ns") >= F.col("at_ns")) & (F.col("usual") >= _FEWEST) & is_full
     return (
         near.join(before, on=["run_id", "fault"], how="inner")
         .where(is_back)
