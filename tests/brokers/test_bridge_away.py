@@ -1,7 +1,9 @@
 """Brokers that go away and come back, targets that take nothing: nothing is lost, memory does not grow (F-08)."""
 
+import json
 import os
 import signal
+import socket
 import threading
 
 import psutil
@@ -102,3 +104,24 @@ def test_a_stop_by_sigterm_finishes_what_it_has_begun(tmp_path):
 
     assert ledger.lost == []
     assert ledger.duplicated == []
+
+
+def test_a_broker_that_does_not_answer_is_told_once_and_tried_again(tmp_path):
+    with mosquitto(tmp_path / "here") as here:
+        with socket.create_server((HOST, 0)) as closed:
+            port = closed.getsockname()[1]
+        text = json.dumps(
+            {
+                "bridge": 1,
+                "name": "test",
+                "brokers": {"here": {"address": f"{HOST}:{here.node.port}"}, "gone": {"address": f"{HOST}:{port}"}},
+                "routes": {"up": {"from": "here", "to": "gone", "subscribe": "t/#"}},
+            }
+        )
+        with Bridge(tmp_path / "bridge", text) as bridge:
+            bridge.start(joins=False)
+            bridge.wait_for("trying again")
+            said = bridge.said()
+            bridge.stop()
+
+    assert said == f"bridge: gone ({HOST}:{port}): Connection refused; trying again\n"

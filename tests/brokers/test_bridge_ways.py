@@ -383,23 +383,3 @@ def test_tls_and_credentials_let_in_or_are_told_once_and_clearly(rig, monkeypatc
                 with client(rig.here) as publisher:
                     publisher.publish(f"{rig.topic}/x", b"in", qos=1)
                 assert sum(each["acknowledged"] for each in bridge.stop()) == 1
-
-
-def test_a_broker_that_does_not_answer_is_told_once_and_tried_again(rig):
-    with socket.create_server((HOST, 0)) as closed:
-        port = closed.getsockname()[1]
-    text = json.dumps(
-        {
-            "bridge": 1,
-            "name": rig.name,
-            "brokers": {"here": {"address": f"{HOST}:{rig.here.port}"}, "gone": {"address": f"{HOST}:{port}"}},
-            "routes": {"up": {"from": "here", "to": "gone", "subscribe": f"{rig.topic}/#"}},
-        }
-    )
-    with Bridge(rig.folder / "b", text) as bridge:
-        bridge.start(joins=False)
-        bridge.wait_for("trying again")
-        said = bridge.said()
-        bridge.stop()
-
-    assert said == f"bridge: gone ({HOST}:{port}): Connection refused; trying again\n"

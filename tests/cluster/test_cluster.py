@@ -16,24 +16,28 @@ PIPELINE = Path(__file__).parents[1] / "pipeline"
 BODIES = ("test_analyze_example.py", "test_analyze_damage.py", "test_flow_tables.py")
 
 
-def run_bodies(master: str) -> None:
+def run_bodies(master: str) -> tuple[int, str]:
+    """The exit code of pytest, and the end of what it printed."""
     files = [str(PIPELINE / name) for name in BODIES]
     env = {**os.environ, "BROKERLAB_SPARK": master}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files],
         env=env, capture_output=True, text=True, timeout=1200, check=False,
     )  # fmt: skip
-    print(done.stdout[-2000:])
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    return done.returncode, done.stdout[-6000:] + done.stderr[-2000:]
 
 
 def test_bodies_of_the_pipelines_tests_hold_on_the_cluster(cluster):
-    run_bodies(cluster)
+    code, told = run_bodies(cluster)
+
+    assert code == 0, told
 
 
 def test_bodies_of_the_pipelines_tests_hold_behind_spark_connect(cluster, tmp_path):
     with connect_server(tmp_path, cluster) as url:
-        run_bodies(url)
+        code, told = run_bodies(url)
+
+    assert code == 0, told
 
 
 @pytest.mark.parametrize("master", ["sc://127.0.0.1:1", "spark://127.0.0.1:1"])

@@ -70,11 +70,6 @@ def faults_of(run: PlannedRun, study: Study) -> tuple[Fault, ...]:
     )
 
 
-def nodes_of(schedule: Sequence[Fault], *kinds: FaultKind) -> set[int]:
-    """The nodes that faults of these kinds are done to."""
-    return {each.node for each in schedule if each.kind in kinds and each.node is not None}
-
-
 def all_sent(crew: Crew, end_ns: int, drain_ns: int, *, is_planned: bool) -> dict[int, int] | None:
     """Publications per publisher; what is due at a node that a fault took away is given up after half of drain."""
     if not is_planned:

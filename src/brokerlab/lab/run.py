@@ -20,7 +20,7 @@ from brokerlab.lab.cast import besides, cast_of, cast_section, specs_of
 from brokerlab.lab.clients import clients_of, clients_section, placement_section
 from brokerlab.lab.cores import pin
 from brokerlab.lab.counting import CounterWatch, Ours
-from brokerlab.lab.faults import Faults, all_sent, faults_of, nodes_of
+from brokerlab.lab.faults import Faults, all_sent, faults_of
 from brokerlab.lab.guards import machine_reasons, meter_reasons
 from brokerlab.lab.machine import machine_facts, versions
 from brokerlab.lab.networks import Record, capturing, open_ground
@@ -41,7 +41,6 @@ from brokerlab.load.runner import Runner
 from brokerlab.load.spec import Go, Granted, Stopped
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import Manifest
-from brokerlab.study.fault_values import DEADLY, FaultKind
 from brokerlab.study.identity import identity_section, largest_payload_bytes
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.replay import measure_s
@@ -141,18 +140,10 @@ class _Walk:
         self._manifest.add("access", access.facts)
         if self._clients.placed:
             self._manifest.add("placement", placement_section(self._clients, nodes=cell.ensemble.nodes))
-        self._watcher.phase_started("start", 0)
         schedule = faults_of(self._run, self._study)
+        self._watcher.phase_started("start", 0)
         self._system = stack.enter_context(
-            System(
-                cell,
-                stand,
-                access,
-                directory=self._directory,
-                manifest=self._manifest,
-                planned=nodes_of(schedule, *DEADLY),
-                small_disks=nodes_of(schedule, FaultKind.DISK),
-            )
+            System(cell, stand, access, directory=self._directory, manifest=self._manifest, faults=schedule)
         )
         self._doors = self._system.doors()
         access = replace(access, login=next((door.login for door in self._doors if door.login.user), access.login))

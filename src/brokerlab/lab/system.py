@@ -5,7 +5,7 @@ on, bridges are laid anew around it, and the run is invalid unless that was plan
 """
 
 import time
-from collections.abc import Collection
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from types import TracebackType
@@ -30,6 +30,7 @@ from brokerlab.lab.stand import Stand
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import Manifest
 from brokerlab.study.ensemble_values import Join
+from brokerlab.study.fault_values import DEADLY, Fault, FaultKind, nodes_of
 from brokerlab.study.places import LOOPBACK
 from brokerlab.study.plan import Cell
 from brokerlab.study.tree import hops
@@ -49,13 +50,12 @@ class System:
         *,
         directory: RunDirectory,
         manifest: Manifest,
-        planned: Collection[int] = (),
-        small_disks: Collection[int] = (),
+        faults: Sequence[Fault] = (),
     ) -> None:
-        """`planned` are nodes that a fault of the study may take away, `small_disks` those whose disk it may fill."""
+        """`faults` are those of the study: which nodes they may take away, and whose disk they fill."""
         self._cell, self._stand, self._access = cell, stand, access
-        self._directory, self._manifest, self._planned = directory, manifest, frozenset(planned)
-        self._small_disks = frozenset(small_disks)
+        self._directory, self._manifest, self._planned = directory, manifest, frozenset(nodes_of(faults, *DEADLY))
+        self._small_disks = frozenset(nodes_of(faults, FaultKind.DISK))
         self._stack = ExitStack()
         self._nodes: Nodes | None = None
         self._departures: list[Departure] = []

@@ -1,5 +1,6 @@
 """Faults of a run as frozen values: what is done to the system while it is measured, and when."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -57,3 +58,8 @@ class Faults:
 
 
 NO_FAULTS = Faults()
+
+
+def nodes_of(schedule: Sequence[Fault], *kinds: FaultKind) -> set[int]:
+    """The nodes that faults of these kinds are done to."""
+    return {each.node for each in schedule if each.kind in kinds and each.node is not None}
