@@ -12,9 +12,10 @@ from brokerlab.brokers.process import BrokerProcess
 from brokerlab.brokers.registry import DRIVERS, driver
 from brokerlab.brokers.running import Reached
 from brokerlab.cli.studies import _facts
-from brokerlab.errors import RunError
+from brokerlab.errors import RunError, UserError
 from brokerlab.lab.certificates import Authority, keep
 from brokerlab.lab.proof import prove_ready
+from brokerlab.lab.remote import require_answers
 from brokerlab.lab.run import make_run
 from brokerlab.load.client import Login
 from brokerlab.load.spec import Entrance
@@ -134,3 +135,34 @@ def test_nobody_at_the_address_is_said_with_a_hint():
         prove_ready(Reached(Node((), HOST, free_port(HOST))), HOST, 1, deadline_s=0.1)
 
     assert "may this machine reach it?" in caught.value.hint
+
+
+def _with_nobody(options):
+    return {**options, "address": f"{HOST}:{free_port(HOST)}"}
+
+
+def _without_authority(options):
+    return {name: value for name, value in options.items() if name != "authority"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "password", "said"),
+    [
+        (_with_nobody, PASSWORD, "Connection refused"),
+        (_without_authority, PASSWORD, "certificate is refused"),
+        (dict, "not hers", "CONNACK return code 5"),
+    ],
+)
+def test_who_does_not_let_us_in_is_told_before_the_first_run(somebodys, changed, password, said, tmp_path, monkeypatch):
+    """C-01."""
+    _, options = somebodys
+    monkeypatch.setenv("OF_ALICE", password)
+    file = tmp_path / "study.yaml"
+    file.write_text(STUDY.format(options=json.dumps(changed(options)), more="retain: false"))
+    study = read_study(file, drivers={name: _facts(each, each.find()) for name, each in DRIVERS.items()})
+
+    with pytest.raises(UserError, match=said) as caught:
+        require_answers(make_plan(study, missing={}).cells)
+
+    assert caught.value.message.startswith("broker cloud (transport tls): ")
+    assert "\n" not in caught.value.message

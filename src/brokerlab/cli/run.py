@@ -22,6 +22,7 @@ from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, StudyArgument
 from brokerlab.cli.terminal import say
 from brokerlab.errors import ExitCode, LabError, UserError
 from brokerlab.lab.leftovers import remove_leftovers
+from brokerlab.lab.remote import require_answers
 from brokerlab.quality.study import is_classification, read_classification
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.study.plan import Plan, plan_json
@@ -74,7 +75,8 @@ def run(
 ) -> ExitCode:
     """Make the runs of a study, its tables and its report.
 
-    What is in the way (a missing broker, no Java, results that are there already) is told before the first run.
+    What is in the way (a missing broker, one that cannot be reached, no Java, results that are there already) is told
+    before the first run.
     """
     if resume and fresh:
         raise UserError("--resume and --fresh exclude each other")
@@ -84,6 +86,7 @@ def run(
         )
     request = Request(study, out, settings or [], levels or [], stop_after, master)
     prepared = _prepared(request, needs_java=stop_after is not StopAfter.RUNS)
+    require_answers(prepared.plan.cells)
     results = StudyDirectory(out or Path("results") / prepared.study.name)
     mode = Mode.RESUME if resume else Mode.FRESH if fresh else Mode.PLAIN
     plan_text, study_text = plan_json(prepared.plan, prepared.study), study_yaml(prepared.study)

@@ -4,7 +4,7 @@ Publishers and subscribers are both ours and read one clock, so that latencies n
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
@@ -15,14 +15,15 @@ from brokerlab.errors import RunError, UserError
 from brokerlab.lab.access import Access, everyone_of, open_access
 from brokerlab.lab.clients import Clients
 from brokerlab.load.client import Client as AskingClient
-from brokerlab.load.client import Login
+from brokerlab.load.client import Login, NotAdmittedError
 from brokerlab.load.spec import Client, Entrance
 from brokerlab.study.access import users_of
 from brokerlab.study.plan import Cell, PlannedRun
-from brokerlab.study.values import Topics, Workload
+from brokerlab.study.values import Topics, Transport, Workload
 
 _VERSION_TOPIC = "$SYS/broker/version"
 _VERSION_S = 1.0  # retained, where there is one, so that it comes at once
+_ATTEMPTS, _BETWEEN_S = 3, 0.5  # to get in: a far network may lose the first
 
 
 def endpoint_of(cell: Cell) -> Endpoint | None:
@@ -43,6 +44,44 @@ def check_reachable(cell: Cell) -> None:
             endpoint.password.reveal()
     except UserError as problem:
         raise UserError(f"broker {cell.broker.name}: {problem.message}", hint=problem.hint) from problem
+
+
+def require_answers(cells: Iterable[Cell]) -> None:
+    """Refuses, before the first run, somebody's brokers that cannot be reached or do not let us in, all at once."""
+    problems: dict[tuple[str, Transport], str] = {}
+    asked = set()
+    for cell in cells:
+        endpoint, key = endpoint_of(cell), (cell.broker.name, cell.workload.transport)
+        if endpoint is None or key in asked:
+            continue
+        asked.add(key)
+        if problem := _why_not_in(endpoint, cell.workload):
+            problems[key] = f"broker {cell.broker.name} (transport {cell.workload.transport}): {problem}"
+    if problems:
+        raise UserError(
+            "\n".join(problems.values()), hint="check the address, the transport, the authority and the user's name"
+        )
+
+
+def _why_not_in(endpoint: Endpoint, workload: Workload) -> str | None:
+    problem = None
+    for attempt in range(_ATTEMPTS):
+        time.sleep(_BETWEEN_S if attempt else 0)
+        try:
+            with AskingClient(endpoint.host, endpoint.port, login=_login(endpoint, workload)):
+                return None
+        except NotAdmittedError as refusal:
+            return refusal.message
+        except RunError as failure:
+            problem = failure.message
+    return problem
+
+
+def _login(endpoint: Endpoint, workload: Workload) -> Login:
+    """That of the first client, as which the lab's own clients come in too."""
+    entrance = Entrance(workload.transport, authority=endpoint.authority, path=endpoint.path)
+    names = _names(endpoint, workload, 1)
+    return Login(entrance, *names[0]) if names else Login(entrance)
 
 
 def below_prefix(run: PlannedRun) -> PlannedRun:
@@ -82,11 +121,9 @@ def open_way_in(
 def _remote_access(endpoint: Endpoint, workload: Workload, everyone: Sequence[Client]) -> Iterator[Access]:
     """With what the broker's owner gave us; the lab's own clients come in as the first client does."""
     names = _names(endpoint, workload, len(everyone))
-    entrance = Entrance(workload.transport, authority=endpoint.authority, path=endpoint.path)
-    login = Login(entrance, *names[0]) if names else Login(entrance)
     yield Access(
         Security(transport=workload.transport, protocol=workload.protocol),
-        login=login,
+        login=_login(endpoint, workload),
         clients={
             client.name: replace(client, user=user, password=password)
             for client, (user, password) in zip(everyone, names, strict=False)
