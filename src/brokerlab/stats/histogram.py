@@ -28,10 +28,12 @@ _PARTS = 10_000  # ranks are whole parts of ten thousand, so that p99.99 of n va
 
 def bucket_index(ns: Longs) -> Longs:
     """The bucket of each duration."""
-    positive = np.maximum(ns, 1).astype(np.float64).view(np.int64)
+    has_others = ns.size > 0 and int(ns.min()) <= 0
+    positive = (np.maximum(ns, 1) if has_others else ns).astype(np.float64).view(np.int64)
     index: Longs = (positive >> _SHIFT) - _ONE
-    index[ns == 0] = ZERO_BUCKET
-    index[ns < 0] = NEGATIVE_BUCKET
+    if has_others:
+        index[ns == 0] = ZERO_BUCKET
+        index[ns < 0] = NEGATIVE_BUCKET
     return index
 
 

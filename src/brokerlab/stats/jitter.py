@@ -63,8 +63,8 @@ def growth(latency_ns: Longs) -> Growth | None:
     slope = float(np.median(rise / (at[after] - at[before])))
     score = int(np.sign(rise).sum())
     tau, p = score / rise.size, _ascending_p(score, level)
-    least = max(float(np.median(latency_ns)), GROWTH_LEAST_NS)
-    return Growth(slope, tau, p, p < GROWTH_P and tau >= GROWTH_TAU and slope * (n - 1) >= least)
+    is_trend = p < GROWTH_P and tau >= GROWTH_TAU and slope * (n - 1) >= GROWTH_LEAST_NS
+    return Growth(slope, tau, p, is_trend and slope * (n - 1) >= float(np.median(latency_ns)))
 
 
 def _stretches(latency_ns: Longs) -> tuple[Reals, Reals]:
@@ -93,7 +93,7 @@ def _ascending_p(score: int, level: Reals) -> float:
 
 def block_count(latency_ns: Longs) -> int:
     """How often the flow stood still and went on; a stretch that lasts to the flow's end did not go on."""
-    if latency_ns.size == 0:
+    if latency_ns.size == 0 or int(latency_ns.max()) - int(latency_ns.min()) <= BLOCK_LEAST_NS:
         return 0
     lower, median, upper = np.percentile(latency_ns, (25, 50, 75))
     is_outlier = latency_ns > median + max(BLOCK_IQRS * (upper - lower), BLOCK_LEAST_NS)

@@ -20,6 +20,7 @@ from brokerlab.study.values import Topics
 
 _REFUSED = 0x80  # and above: MQTT 3.1.1 section 3.9.3, MQTT 5.0 section 3.9.3
 _NOBODYS = "\0"  # no filter matches it
+_NONE: Longs = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +46,34 @@ class Expectation:
             return wanted
         return places_of(wanted, among=flows.subscriber * flows.publishers + flows.publisher)
 
-    def place_in(self, flow: Longs, seq: Longs) -> tuple[Longs, Longs]:
-        """The place of each message among those of its flow, ascending with seq, -1 where its topic is not heard;
-        and how many filters match it.
-        """
+    def place_in(self, flow: Longs, seq: Longs) -> Longs:
+        """The place of each message among those of its flow, ascending with seq, -1 where its topic is not heard."""
         flows = self.flows
-        place, copies = seq.copy(), flows.copies[flow]
-        listed = np.flatnonzero(flows.first[flow] >= 0)
+        listed, entry = self._entries(flow, seq)
+        if not listed.size:
+            return seq
+        place, own = seq.copy(), flow[listed]
+        turn = seq[listed] // flows.count
+        place[listed] = np.where(entry >= 0, turn * flows.width[own] + entry - flows.first[own], -1)
+        return place
+
+    def copies_of(self, flow: Longs, seq: Longs) -> Longs:
+        """How many filters of its subscriber match each message."""
+        listed, entry = self._entries(flow, seq)
+        copies = self.flows.copies[flow]
         if listed.size:
-            own = flow[listed]
-            turn, topic = np.divmod(seq[listed], flows.count)
-            owner = np.repeat(np.arange(flows.size), np.where(flows.first >= 0, flows.width, 0))
-            entry = places_of(own * flows.count + topic, among=owner * flows.count + flows.topics)
-            place[listed] = np.where(entry >= 0, turn * flows.width[own] + entry - flows.first[own], -1)
-            copies[listed] = np.where(entry >= 0, flows.topic_copies[entry], 0)
-        return place, copies
+            copies[listed] = np.where(entry >= 0, self.flows.topic_copies[entry], 0)
+        return copies
+
+    def _entries(self, flow: Longs, seq: Longs) -> tuple[Longs, Longs]:
+        """Which messages are of a flow that hears some topics only, and where each of those topics is listed, or -1."""
+        flows = self.flows
+        if not flows.topics.size:
+            return (_NONE, _NONE)
+        listed = np.flatnonzero(flows.first[flow] >= 0)
+        own, topic = flow[listed], seq[listed] % flows.count
+        owner = np.repeat(np.arange(flows.size), np.where(flows.first >= 0, flows.width, 0))
+        return listed, places_of(own * flows.count + topic, among=owner * flows.count + flows.topics)
 
     def sizes(self, reach: Longs) -> Longs:
         """How many places each flow needs for the sequence numbers below `reach` of its publisher."""
@@ -173,5 +187,7 @@ def places_of(values: Longs, *, among: Longs) -> Longs:
     """The place of each value in an ascending array, -1 where it is not there."""
     if among.size == 0:
         return np.full(values.size, -1, dtype=np.int64)
+    if among[0] == 0 and among[-1] == among.size - 1:  # numbers that count are their own places
+        return np.where((values >= 0) & (values < among.size), values, -1)
     place = np.minimum(np.searchsorted(among, values), among.size - 1)
     return np.where(among[place] == values, place, -1)

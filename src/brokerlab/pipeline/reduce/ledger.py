@@ -58,24 +58,33 @@ class FirstArrivals:
         return self.where(self.is_measured)
 
     def where(self, mask: Bools) -> "FirstArrivals":
-        return FirstArrivals(*(getattr(self, column.name)[mask] for column in fields(self)))
+        return self if mask.all() else FirstArrivals(*(getattr(self, column.name)[mask] for column in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of a file that may be publications which their subscriber hears; the others are sorted out step by step."""
+
+    subscriber: Longs  # places
+    publisher: Longs
+    seq: Longs
+    received_ns: Longs
+    row: Longs  # in the file
+
+    def where(self, mask: Bools) -> "_Rows":
+        return self if mask.all() else _Rows(*(getattr(self, column.name)[mask] for column in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Arrivals:
-    """Rows of a file; without meaning where the subscriber does not hear the publication."""
+    """Sorted by flow, and within a flow in order of arrival."""
 
     flow: Longs
     place: Longs  # in the flow
-    copies: Longs  # filters of the subscriber that match
     publication: Longs
-    is_dup: Bools
     received_ns: Longs
-    resolution_ns: Longs
     row: Longs  # in the file
-
-    def only(self, rows: Longs) -> "_Arrivals":
-        return _Arrivals(*(getattr(self, column.name)[rows] for column in fields(self)))
+    starts: Longs  # of each flow that is there
 
 
 class Ledger:
@@ -90,6 +99,7 @@ class Ledger:
         flows = expected.flows.size
         # Zeroed memory that is never touched costs nothing, so pairs of other workers' subscribers are free.
         self._is_seen = np.zeros(int(sizes.sum()), dtype=np.bool_)
+        self._turn = np.empty(self._is_seen.size, dtype=np.int32)
         self._again = np.zeros(self._is_seen.size if expected.flows.is_overlapping else 0, dtype=np.uint8)
         self._highest = np.full(flows, -1, dtype=np.int64)
         self.counts = {name: np.zeros(flows, dtype=np.int64) for name in _COUNTS}
@@ -105,114 +115,150 @@ class Ledger:
 
     def add(self, deliveries: pa.Table) -> FirstArrivals:
         """Enters the rows of one file; returns the first arrivals among them."""
-        arrivals, is_expected = self._identify(deliveries)
-        self._count_unexpected(longs(deliveries, "subscriber")[~is_expected])
+        rows, flow, place, publication = self._identify(deliveries)
+        self._count_unexpected(longs(deliveries, "subscriber"), rows.row)
         if self.expected.is_replay:
-            is_stale = is_expected & ~self._is_owed[arrivals.publication]
-            self._count("stale", arrivals.flow[is_stale])
-            is_expected &= ~is_stale
-        rows = np.flatnonzero(is_expected)
-        self.received_ns = arrivals.received_ns[rows]
-        # Stable, so that arrivals of a flow stay in their order; sixteen bits are sorted in linear time.
-        key = arrivals.flow[rows].astype(np.uint16) if self._base.size <= 2**16 else arrivals.flow[rows]
-        return self._enter(arrivals.only(rows[np.argsort(key, kind="stable")]))
-
-    def _identify(self, deliveries: pa.Table) -> tuple[_Arrivals, Bools]:
-        """The rows, and which of them are publications that their subscriber hears; a payload may claim anything."""
-        publications, expected = self.publications, self.expected
-        subscriber = places_of(longs(deliveries, "subscriber"), among=expected.subscribers)
-        publisher = places_of(longs(deliveries, "publisher"), among=publications.publishers)
-        seq = longs(deliveries, "seq")
-        is_known = (subscriber >= 0) & (publisher >= 0) & (seq >= 0)
-        flow = np.where(is_known, expected.flow_of(subscriber, publisher), -1)
-        is_known &= flow >= 0
-        is_known[is_known] = seq[is_known] < publications.reach[publisher[is_known]]
-        publication = np.zeros(seq.size, dtype=np.int64)
-        publication[is_known] = publications.base[publisher[is_known]] + seq[is_known]
-        place, copies = np.full(seq.size, -1, dtype=np.int64), np.zeros(seq.size, dtype=np.int64)
-        place[is_known], copies[is_known] = expected.place_in(flow[is_known], seq[is_known])
-        is_known &= place >= 0
-        # The intended time is part of a message's identity: a message of another run carries another one.
-        # One that does not carry it must at least have been due before it came.
-        intended, carries_time = longs_or_zero(deliveries, "intended_ns")
-        received_ns, own = longs(deliveries, "received_ns"), publication[is_known]
-        due = publications.intended_ns[own]
-        is_right = np.where(carries_time[is_known], due == intended[is_known], due <= received_ns[is_known])
-        is_known[is_known] = publications.is_published[own] & is_right
+            is_owed = self._is_owed[publication]
+            self._count("stale", flow[~is_owed])
+            rows, flow, place, publication = rows.where(is_owed), flow[is_owed], place[is_owed], publication[is_owed]
+        self.received_ns = rows.received_ns
+        order = _stable_order(flow, below=self._base.size)
+        flow = flow[order]
         arrivals = _Arrivals(
             flow=flow,
-            place=place,
-            copies=copies,
-            publication=publication,
-            is_dup=deliveries.column("dup").fill_null(False).to_numpy(),
-            received_ns=received_ns,
-            resolution_ns=longs_or_zero(deliveries, "resolution_ns")[0],
-            row=np.arange(seq.size),
+            place=place[order],
+            publication=publication[order],
+            received_ns=rows.received_ns[order],
+            row=order if rows.row.size == deliveries.num_rows else rows.row[order],
+            starts=np.flatnonzero(np.diff(flow, prepend=-1)),
         )
-        return arrivals, is_known
+        return self._enter(arrivals, deliveries)
 
-    def _count_unexpected(self, subscribers: Longs) -> None:
-        for subscriber, arrivals in zip(*np.unique(subscribers, return_counts=True), strict=True):
+    def _identify(self, deliveries: pa.Table) -> tuple[_Rows, Longs, Longs, Longs]:
+        """The rows that are publications which their subscriber hears, with flow, place in it, and publication.
+
+        A payload may claim anything.
+        """
+        publications, expected = self.publications, self.expected
+        rows = _Rows(
+            subscriber=places_of(longs(deliveries, "subscriber"), among=expected.subscribers),
+            publisher=places_of(longs(deliveries, "publisher"), among=publications.publishers),
+            seq=longs(deliveries, "seq"),
+            received_ns=longs(deliveries, "received_ns"),
+            row=np.arange(deliveries.num_rows),
+        )
+        rows = rows.where((rows.subscriber >= 0) & (rows.publisher >= 0) & (rows.seq >= 0))
+        flow = expected.flow_of(rows.subscriber, rows.publisher)
+        is_known = (flow >= 0) & (rows.seq < publications.reach[rows.publisher])
+        rows, flow = rows.where(is_known), flow[is_known]
+        place, publication = expected.place_in(flow, rows.seq), publications.base[rows.publisher] + rows.seq
+        is_known = (place >= 0) & publications.is_published[publication]
+        # The intended time is part of a message's identity: a message of another run carries another one.
+        # One that does not carry it must at least have been due before it came.
+        intended_ns, carries_time = longs_or_zero(deliveries, "intended_ns")
+        due_ns = publications.intended_ns[publication]
+        is_right = due_ns == intended_ns[rows.row]
+        if not carries_time.all():
+            is_right = np.where(carries_time[rows.row], is_right, due_ns <= rows.received_ns)
+        is_known &= is_right
+        if is_known.all():
+            return rows, flow, place, publication
+        return rows.where(is_known), flow[is_known], place[is_known], publication[is_known]
+
+    def _count_unexpected(self, subscribers: Longs, expected_rows: Longs) -> None:
+        if expected_rows.size == subscribers.size:
+            return
+        others = np.delete(subscribers, expected_rows)
+        for subscriber, arrivals in zip(*np.unique(others, return_counts=True), strict=True):
             self.unexpected[int(subscriber)] = self.unexpected.get(int(subscriber), 0) + int(arrivals)
 
-    def _enter(self, arrivals: _Arrivals) -> FirstArrivals:
+    def _enter(self, arrivals: _Arrivals, deliveries: pa.Table) -> FirstArrivals:
         """Enters rows that are sorted by flow."""
         self._count_steps_back(arrivals)
-        publications, flow, publication = self.publications, arrivals.flow, arrivals.publication
+        flow = arrivals.flow
         pair = self._base[self.expected.leader[flow]] + arrivals.place
         is_first, is_late = self._first_arrivals(arrivals, pair)
-        if self.expected.is_replay:  # one message a topic has no order, and topics have none among them
-            is_late = np.zeros_like(is_late)
-        is_overlapping = self._overlapping(arrivals, pair, ~is_first & ~arrivals.is_dup)
-        is_again = ~is_first & ~is_overlapping
-        is_measured = is_first & publications.is_measured[publication]
         self._count("arrivals", flow)
-        self._count("delivered", flow[is_first])
-        self._count("acknowledged_delivered", flow[is_first & publications.is_acknowledged[publication]])
-        after_ns = arrivals.received_ns - publications.intended_ns[publication]
-        self._count("late", flow[is_first & (after_ns > self._late_ns) & (not self.expected.is_replay)])
-        self._count("duplicated", flow[is_again])
-        self._count("duplicated_flagged", flow[is_again & arrivals.is_dup])
-        self._count("overlapping", flow[is_overlapping])
-        self._count("reordered", flow[is_late])
-        self._count("measured_delivered", flow[is_measured])
-        of = publication[is_measured]
-        np.add.at(self.counts["measured_bytes"], flow[is_measured], publications.payload_bytes[of])
-        np.maximum.at(self.last_received_ns, flow[is_measured], arrivals.received_ns[is_measured])
-        first = publication[is_first]
+        self._count_again(arrivals, pair, np.flatnonzero(~is_first), deliveries.column("dup"))
+        first = self._first_of(arrivals, is_first, longs_or_zero(deliveries, "resolution_ns")[0])
+        self._count("delivered", first.flow)
+        self._count("acknowledged_delivered", first.flow, first.is_acknowledged)
+        if not self.expected.is_replay:  # one message a topic has no order, and topics have none among them
+            self._count("late", first.flow, first.received_ns - first.intended_ns > self._late_ns)
+            self._count("reordered", flow, is_late)
+        self._count_measured(first.measured())
+        return first
+
+    def _first_of(self, arrivals: _Arrivals, is_first: Bools, resolution_ns: Longs) -> FirstArrivals:
+        publications, rows = self.publications, slice(None) if is_first.all() else is_first
+        publication = arrivals.publication[rows]
         return FirstArrivals(
-            flow=flow[is_first],
-            received_ns=arrivals.received_ns[is_first],
-            intended_ns=publications.intended_ns[first],
-            sent_ns=publications.sent_ns[first],
-            resolution_ns=arrivals.resolution_ns[is_first],
-            payload_bytes=publications.payload_bytes[first],
-            is_measured=is_measured[is_first],
-            is_acknowledged=publications.is_acknowledged[first],
+            flow=arrivals.flow[rows],
+            received_ns=arrivals.received_ns[rows],
+            intended_ns=publications.intended_ns[publication],
+            sent_ns=publications.sent_ns[publication],
+            resolution_ns=resolution_ns[arrivals.row[rows]],
+            payload_bytes=publications.payload_bytes[publication],
+            is_measured=publications.is_measured[publication],
+            is_acknowledged=publications.is_acknowledged[publication],
         )
 
+    def _count_measured(self, measured: FirstArrivals) -> None:
+        flow = measured.flow
+        if not flow.size:
+            return
+        self._count("measured_delivered", flow)
+        starts = np.flatnonzero(np.diff(flow, prepend=-1))
+        own = flow[starts]
+        self.counts["measured_bytes"][own] += np.add.reduceat(measured.payload_bytes, starts)
+        last_ns = np.maximum.reduceat(measured.received_ns, starts)
+        self.last_received_ns[own] = np.maximum(self.last_received_ns[own], last_ns)
+
+    def _count_again(self, arrivals: _Arrivals, pair: Longs, rows: Longs, dup: pa.ChunkedArray) -> None:
+        """Arrivals beyond the first."""
+        if not rows.size:
+            return
+        is_dup = dup.fill_null(False).to_numpy()[arrivals.row[rows]]
+        is_again = np.ones(rows.size, dtype=np.bool_)
+        if self.expected.flows.is_overlapping:
+            is_overlapping = self._overlapping(arrivals, pair, rows, ~is_dup)
+            self._count("overlapping", arrivals.flow[rows], is_overlapping)
+            is_again = ~is_overlapping
+        self._count("duplicated", arrivals.flow[rows], is_again)
+        self._count("duplicated_flagged", arrivals.flow[rows], is_again & is_dup)
+
     def _count_steps_back(self, arrivals: _Arrivals) -> None:
-        flow, received_ns = arrivals.flow, arrivals.received_ns
-        begins = np.flatnonzero(np.diff(flow, prepend=-1))
-        before_ns = np.concatenate([received_ns[:1], received_ns[:-1]])
-        before_ns[begins] = self._latest_ns[flow[begins]]
-        self.steps_back += int(np.count_nonzero(received_ns < before_ns))
-        ends = np.flatnonzero(np.diff(flow, append=-1))
+        flow, received_ns, starts = arrivals.flow, arrivals.received_ns, arrivals.starts
+        ends = np.append(starts[1:], flow.size)[: starts.size] - 1
+        is_back = received_ns[1:] < received_ns[:-1]
+        is_back[starts[1:] - 1] = False
+        before = self._latest_ns[flow[starts]]
+        self.steps_back += int(np.count_nonzero(is_back)) + int(np.count_nonzero(received_ns[starts] < before))
         self._latest_ns[flow[ends]] = received_ns[ends]
 
-    def _count(self, name: str, flow: Longs) -> None:
-        self.counts[name] += np.bincount(flow, minlength=self._base.size)
+    def _count(self, name: str, flow: Longs, mask: Bools | None = None) -> None:
+        """Adds the rows of a mask to their flows; bincount is the dearer, the more rows there are."""
+        if mask is not None and np.count_nonzero(mask) < flow.size:
+            flow = flow[mask]
+        if flow.size:
+            self.counts[name] += np.bincount(flow, minlength=self._base.size)
 
     def _first_arrivals(self, arrivals: _Arrivals, pair: Longs) -> tuple[Bools, Bools]:
         """Which rows are first arrivals, and which of these are late: below the highest seq before them."""
-        flow = arrivals.flow
-        own = self._base[flow] + arrivals.place  # as the pair, but apart for each member of a group
-        running = np.maximum.accumulate(own)
-        before = np.maximum(np.concatenate([[-1], running[:-1]])[: own.size], self._highest[flow])
-        ends = np.flatnonzero(np.diff(flow, append=-1))
-        self._highest[flow[ends]] = np.maximum(self._highest[flow[ends]], running[ends])
-        is_ahead = own > before
-        if self.expected.is_shared.any():
+        flow, starts = arrivals.flow, arrivals.starts
+        if not flow.size:
+            return np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_)
+        is_shared = bool(self.expected.is_shared.any())
+        own = self._base[flow] + arrivals.place if is_shared else pair  # apart for each member of a group
+        highest = self._highest[flow[starts]]
+        running = own.copy()
+        running[starts] = np.maximum(own[starts], highest)
+        np.maximum.accumulate(running, out=running)
+        is_ahead = np.empty(own.size, dtype=np.bool_)
+        np.greater(own[1:], running[:-1], out=is_ahead[1:])
+        is_ahead[starts] = own[starts] > highest
+        self._highest[flow[starts]] = running[np.append(starts[1:], own.size) - 1]
+        if is_shared:
             is_first = self._looked_up(pair, np.argsort(arrivals.row, kind="stable"))
             return is_first, is_first & ~is_ahead
         self._is_seen[pair[is_ahead]] = True
@@ -222,20 +268,33 @@ class Ledger:
     def _looked_up(self, pair: Longs, rows: Longs) -> Bools:
         """Which of the rows, in the order given, are the first of pairs that were not seen before."""
         rows = rows[~self._is_seen[pair[rows]]]
-        new, at = np.unique(pair[rows], return_index=True)  # the first of equals
-        self._is_seen[new] = True
+        pairs, turn = pair[rows], np.arange(rows.size, dtype=np.int32)
+        self._turn[pairs[::-1]] = turn[::-1]  # of equals the first stays: the last that is written
+        self._is_seen[pairs] = True
         is_first = np.zeros(pair.size, dtype=np.bool_)
-        is_first[rows[at]] = True
+        is_first[rows[self._turn[pairs] == turn]] = True
         return is_first
 
-    def _overlapping(self, arrivals: _Arrivals, pair: Longs, is_again: Bools) -> Bools:
-        """Which arrivals beyond the first another filter of their subscriber may have brought."""
-        is_overlapping = np.zeros(pair.size, dtype=np.bool_)
-        rows = np.flatnonzero(is_again & (arrivals.copies > 1))
-        if rows.size:
-            rows = rows[np.argsort(pair[rows], kind="stable")]
-            own, starts, counts = np.unique(pair[rows], return_index=True, return_counts=True)
-            nth = self._again[pair[rows]] + np.arange(rows.size) - np.repeat(starts, counts) + 1
-            is_overlapping[rows] = nth < arrivals.copies[rows]
+    def _overlapping(self, arrivals: _Arrivals, pair: Longs, again: Longs, may_be: Bools) -> Bools:
+        """Which of the rows beyond the first another filter of their subscriber may have brought."""
+        copies = self.expected.copies_of(arrivals.flow[again], self._seq(arrivals, again))
+        is_overlapping = np.zeros(again.size, dtype=np.bool_)
+        at = np.flatnonzero(may_be & (copies > 1))
+        if at.size:
+            at = at[np.argsort(pair[again[at]], kind="stable")]
+            pairs = pair[again[at]]
+            own, starts, counts = np.unique(pairs, return_index=True, return_counts=True)
+            nth = self._again[pairs] + np.arange(at.size) - np.repeat(starts, counts) + 1
+            is_overlapping[at] = nth < copies[at]
             self._again[own] = np.minimum(self._again[own] + counts, 255)
         return is_overlapping
+
+    def _seq(self, arrivals: _Arrivals, rows: Longs) -> Longs:
+        publisher = self.expected.flows.publisher[arrivals.flow[rows]]
+        return arrivals.publication[rows] - self.publications.base[publisher]
+
+
+def _stable_order(flow: Longs, *, below: int) -> Longs:
+    """The order in which arrivals of a flow stay as they are; eight and sixteen bits are sorted in linear time."""
+    narrow = np.uint8 if below <= 2**8 else np.uint16 if below <= 2**16 else np.int64
+    return np.argsort(flow.astype(narrow, copy=False), kind="stable")

@@ -1,6 +1,6 @@
 """The rhythm of every flow of one delivery worker: when its messages came, one after the other.
 
-It keeps twenty bytes for each first arrival of the measure phase, because a median must have seen all of them.
+It keeps sixteen bytes for each first arrival of the measure phase, because a median must have seen all of them.
 """
 
 from collections.abc import Iterator
@@ -20,34 +20,24 @@ class Rhythm:
 
     def __init__(self, *, has_latency: bool = True) -> None:
         self._has_latency = has_latency
-        self._flow: list[np.ndarray[Any, np.dtype[np.int32]]] = []
-        self._received_ns: list[Longs] = []
-        self._latency_ns: list[Longs] = []
+        self._portions: dict[int, list[tuple[Longs, Longs]]] = {}  # by flow: times of arrival, and latencies
 
     def add(self, measured: FirstArrivals) -> None:
-        self._flow.append(measured.flow.astype(np.int32))
-        self._received_ns.append(measured.received_ns)
-        self._latency_ns.append(measured.received_ns - measured.intended_ns)
+        received_ns, latency_ns = measured.received_ns, measured.received_ns - measured.intended_ns
+        for start, end in stretches(measured.flow):
+            own = self._portions.setdefault(int(measured.flow[start]), [])
+            own.append((received_ns[start:end], latency_ns[start:end]))
 
     def rows(self, publications: Publications, expected: Expectation) -> Iterator[dict[str, Any]]:
         """Rows of families.RHYTHM."""
-        for flow, received_ns, latency_ns in self._flows():
+        for flow, portions in sorted(self._portions.items()):
+            received_ns, latency_ns = (np.concatenate(part) for part in zip(*portions, strict=True))
             subscriber, publisher = expected.flows.subscriber[flow], expected.flows.publisher[flow]
             yield {
                 "subscriber": int(expected.subscribers[subscriber]),
                 "publisher": int(publications.publishers[publisher]),
                 **(rhythm(received_ns, latency_ns) if self._has_latency else intervals(received_ns)),
             }
-
-    def _flows(self) -> Iterator[tuple[int, Longs, Longs]]:
-        if not self._flow:
-            return
-        flow = np.concatenate(self._flow)
-        order = np.argsort(flow, kind="stable")
-        flow = flow[order]
-        received_ns, latency_ns = (np.concatenate(part)[order] for part in (self._received_ns, self._latency_ns))
-        for start, end in stretches(flow):
-            yield int(flow[start]), received_ns[start:end], latency_ns[start:end]
 
 
 def rhythm(received_ns: Longs, latency_ns: Longs) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from brokerlab.pipeline.reduce.usage import read_counters, read_samples, usage
 from brokerlab.pipeline.schemas import arrow_schema
 from brokerlab.pipeline.schemas.families import PARTIALS
 
-_ROWS_AT_ONCE = 500_000
+_ROWS_AT_ONCE = 250_000
 _NUMBERED = re.compile(r"-\d+\.parquet$")
 _SCHEMA = arrow_schema(PARTIALS)
 
