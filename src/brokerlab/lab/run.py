@@ -1,9 +1,9 @@
 """One run: opens what a cell needs, walks the phases, closes everything, writes the run directory.
 
 broker starts, readiness is proved
-  connect -> subscribe -> warmup -> measure -> drain -> (wills) -> teardown
-                          |         |          |
-                          start_ns  measure_ns end_ns     of one schedule, fixed before the first message
+  (idle) -> connect -> subscribe -> warmup -> measure -> drain -> (wills) -> teardown
+                                    |         |          |
+                                    start_ns  measure_ns end_ns     of one schedule, fixed before the first message
 
 A search for the capacity has its trials between warmup and measure (trials.py), and measures at the rate it found.
 """
@@ -169,6 +169,7 @@ class _Walk:
             schedule, self._system, crew=self._crew, network=self._ground.network, manifest=self._manifest
         )
         stack.callback(self._faults.close)
+        self._idle()
         self._connect()
         publications = self._publish()
         if cell.workload.will is not None and publications is not None:
@@ -180,6 +181,12 @@ class _Walk:
         return self._judge(stopped, counted)
 
     # -- the phases -----------------------------------------------------------------------------------------------
+
+    def _idle(self) -> None:
+        """Lets the system stand without a client, where the study asks for it (B-12)."""
+        if idle_s := self._study.deploy.phases.idle_s:
+            start_ns = self._sampler.mark()
+            self._timed_phase("idle", start_ns, start_ns + int(idle_s * 1e9))
 
     def _connect(self) -> None:
         """Connects all clients and subscribes the subscribers, unless they are to come after the messages."""

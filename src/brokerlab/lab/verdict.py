@@ -7,7 +7,7 @@ collapsed: the broker did not carry the load to its end: it died, closed connect
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -124,6 +124,7 @@ def meter_section(
         "waited_for_inflight": meter.waited,
         "resent": sum(each.resent for each in stopped.values()),
         "connect_lag_ms": connect_lag_section(stopped.values()),
+        "closes": [asdict(closed) for each in stopped.values() for closed in each.closes],
         "refused_connects": sum(each.refused_connects for each in stopped.values()),
         "unsent": meter.unsent,
         "retransmissions": meter.retransmissions,

@@ -9,6 +9,7 @@ Nothing ends by plan before the first message is due or after the schedule is ov
 import heapq
 from collections.abc import Sequence
 
+from brokerlab.load.closes import Closes
 from brokerlab.load.spec import Client, Go, WorkerSpec
 from brokerlab.study.values import ABRUPT, Behaviour, ClientLife, Who
 
@@ -25,6 +26,7 @@ class Lives:
         self._storm_ns = 0  # the next; 0 is none
         self._end_ns = 0
         self._is_struck = False  # by a storm that no plan of the clients had
+        self.closes = Closes()
         is_publishing = spec.node.startswith("publishers")
         self.is_single = is_publishing and self._life.behaviour in _SINGLE
         self._churns = is_publishing and self._life.behaviour is Behaviour.CHURN
@@ -34,6 +36,11 @@ class Lives:
     def is_abrupt(self) -> bool:
         """Whether a connection ends without DISCONNECT and without waiting for acknowledgements."""
         return self._is_struck or self._life.behaviour in ABRUPT
+
+    def drop_rest(self, publisher: int, fd: int) -> None:
+        """Where each message has its connection, which is closed at once: what is on its way is lost with it."""
+        if self.is_single and self.is_abrupt and self._end_ns:
+            self.closes.drop_rest(publisher, fd)
 
     def begin(self, order: Go, clients: Sequence[Client]) -> None:
         self._end_ns = order.end_ns

@@ -194,6 +194,7 @@ class Publishing:
             window=self._window.size if self._window else None,
             window_steps=tuple(widening.steps) if widening else (),
             window_settled_ns=widening.settled_ns if widening else None,
+            closes=self._lives.closes.facts(),
         )
 
     # -- what the loop calls --------------------------------------------------------------------------------------
@@ -340,6 +341,7 @@ class Publishing:
         self._connections.part(fd)
         if self._lives.is_abrupt or publisher.is_blocked:  # half a packet is no place for a DISCONNECT
             self._log.add(publisher.client, "dropped")
+            self._lives.drop_rest(publisher.client.number, fd)
             publisher.stream.close()
         else:
             connection.disconnect(publisher.client, publisher.stream, log=self._log)

@@ -24,6 +24,7 @@ Go may come again, when all is settled: each is a schedule of its own, and seque
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from brokerlab.load.closes import Closed
 from brokerlab.record.directory import RunDirectory
 from brokerlab.study.values import Start, Transport, Workload
 
@@ -280,6 +281,7 @@ class Stopped:
     window: int | None = None  # of a saturating publisher: the size at the end
     window_steps: tuple[tuple[int, float], ...] = ()  # the sizes that were tried, and deliveries a second at each
     window_settled_ns: int | None = None  # after the first message; null if the size was fixed, or never settled
+    closes: tuple[Closed, ...] = ()  # of publishers that close at once after each message
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,12 +251,13 @@ class ScenarioPart(Part):
 
 
 class PhasesPart(Part):
+    idle: Phase = _DEPLOY.phases.idle_s
     warmup: Phase = _DEPLOY.phases.warmup_s
     measure: NeededPhase = _DEPLOY.phases.measure_s
     drain: NeededPhase = _DEPLOY.phases.drain_s
 
     def value(self) -> v.Phases:
-        return v.Phases(warmup_s=self.warmup, measure_s=self.measure, drain_s=self.drain)
+        return v.Phases(self.warmup, self.measure, self.drain, self.idle)
 
 
 class DeployPart(Part):

@@ -234,7 +234,8 @@ def _refuse_missing(plan: Plan, missing: Mapping[str, str]) -> None:
 
 def _expected_s(runs: Sequence[PlannedRun], study: Study) -> float:
     phases = study.deploy.phases
-    around_s = phases.warmup_s + _AROUND_RUN_S + (0.0 if study.scenario.topology.is_loopback else _NETWORK_S)
+    around_s = phases.idle_s + phases.warmup_s + _AROUND_RUN_S
+    around_s += 0.0 if study.scenario.topology.is_loopback else _NETWORK_S
     workloads = [run.cell.workload for run in runs]
     searches = [each.schedule for each in workloads if each.schedule.arrivals is Arrivals.SEARCH]
     runs_s = sum(around_s + measure_s(each, phases) + _ramp_s(each) for each in workloads) + sum(

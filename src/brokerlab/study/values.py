@@ -324,6 +324,7 @@ class Phases:
     warmup_s: float = 1.0
     measure_s: float = 5.0
     drain_s: float = 5.0
+    idle_s: float = 0.0  # before any client comes; 0: there is no such phase
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,7 +179,8 @@ def _schedule(schedule: Schedule, *, own_times: bool) -> dict[str, Any]:
 
 
 def _deploy(deploy: Deploy, arrivals: Arrivals) -> dict[str, Any]:
-    phases = {
+    phases = {"idle": quantity.seconds_text(deploy.phases.idle_s)} if deploy.phases.idle_s else {}
+    phases |= {
         "warmup": quantity.seconds_text(deploy.phases.warmup_s),
         "measure": quantity.seconds_text(deploy.phases.measure_s),
         "drain": quantity.seconds_text(deploy.phases.drain_s),
