@@ -17,6 +17,9 @@ from typing import Any
 
 JOINED = "joined"  # the line that says that messages pass
 CONFIG = "bridge.yaml"
+COUNTERS = "counters.prom"  # beside it, where they are asked for
+ROUTE, BACK = "joint", "joint-back"
+_EVERY = "100 ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +41,37 @@ class Joint:
 
 
 def joint_between(
-    name: str, first: Side, second: Side, *, subscribe: Sequence[str] = ("#",), qos: int = 2, both: bool = True
+    name: str,
+    first: Side,
+    second: Side,
+    *,
+    subscribe: Sequence[str] = ("#",),
+    qos: int = 2,
+    both: bool = True,
+    options: Mapping[str, Any] | None = None,
+    beside: Sequence[str] = (),
+    is_counted: bool = False,
 ) -> Joint:
     """A bridge that passes all topics below the filters from the first to the second, and back if `both`.
 
+    `options` are further keys of its route. What is below the filters `beside` passes both ways as it is.
+
     `name` must be another for each bridge at one broker: the bridge's client identifiers begin with it.
     """
-    content = {
+    content: dict[str, Any] = {
         "bridge": 1,
         "name": name,
         "brokers": {"first": _broker(first), "second": _broker(second)},
         "routes": {
-            "joint": {"from": "first", "to": "second", "subscribe": list(subscribe), "qos": qos, "both": both},
+            ROUTE: {"from": "first", "to": "second", "subscribe": list(subscribe), "qos": qos, "both": both}
+            | dict(options or {}),
         },
     }
+    if beside:
+        lab = {"from": "first", "to": "second", "subscribe": list(beside), "qos": qos, "both": True}
+        content["routes"]["beside"] = lab
+    if is_counted:
+        content["metrics"] = {"file": COUNTERS, "every": _EVERY}
     # JSON is YAML, and quotes what needs it.
     return Joint((sys.executable, "-m", "brokerlab.bridge", CONFIG), {CONFIG: json.dumps(content, indent=2) + "\n"})
 

@@ -29,6 +29,11 @@ class Clients:
     idle: tuple[Client, ...] = ()  # they connect and keep alive, and nothing else
     placed: Placed | None = None  # None: all at one node
 
+    def hubs(self) -> list[tuple[int, str]]:
+        """Node and topic of each publisher, by its number."""
+        nodes = self.placed.publishers if self.placed else (0,) * len(self.publishers)
+        return [(node, each.topic) for node, each in zip(nodes, self.publishers, strict=True)]
+
     def at(self, role: str, node: int) -> tuple[Client, ...]:
         """The publishers, subscribers or idle clients of a node; who idles does so at the first."""
         every: tuple[Client, ...] = getattr(self, role)

@@ -26,7 +26,7 @@ from brokerlab.errors import RunError, UserError
 from brokerlab.inside import inside
 from brokerlab.lab.crossing import Crossed, Door, NotCrossedError, prove_crossings
 from brokerlab.lab.disk import SmallDisk
-from brokerlab.lab.joints import await_joined, joint_process
+from brokerlab.lab.joints import Span, await_joined, joint_process, spans_of
 from brokerlab.lab.proof import Proof, named, prove_ready
 from brokerlab.lab.stand import Stand
 from brokerlab.load.client import Login
@@ -53,6 +53,7 @@ class Setup:
     limits: Limits = UNLIMITED  # of each node
     prefix: str = ""  # before every topic of ours
     small_disks: frozenset[int] = frozenset()  # nodes whose data are on a disk that can be filled
+    hubs: tuple[tuple[int, str], ...] = ()  # node and topic of each publisher
 
     @property
     def drivers(self) -> tuple[Broker, ...]:
@@ -62,6 +63,23 @@ class Setup:
     def pairs(self) -> tuple[Pair, ...]:
         """The bridges; none where nodes are not bridged."""
         return bridges_of(self.ensemble, self.stand.costs) if self.ensemble.join is Join.BRIDGE else ()
+
+    def openers(self, pairs: Sequence[Pair]) -> dict[Pair, int | None]:
+        return openers(pairs, self.drivers, is_ours=self.ensemble.bridging is not None)
+
+    def spans(self, pair: Pair) -> list[Span]:
+        """The bridges of ours between two nodes."""
+        return spans_of(pair, self.ensemble, self.hubs, prefix=self.prefix)
+
+    @property
+    def bridge_limits(self) -> Limits:
+        """Of each bridge of ours: an equal part of what all have together (X-09)."""
+        if self.ensemble.bridging is None or not self.ensemble.bridging.limits:
+            return UNLIMITED
+        limits, count = self.ensemble.bridging.limits, sum(len(self.spans(pair)) for pair in self.pairs)
+        cpus = None if limits.cpus is None else limits.cpus / count
+        memory_bytes = None if limits.memory_bytes is None else limits.memory_bytes // count
+        return replace(limits, cpus=cpus, memory_bytes=memory_bytes)
 
 
 def bridges_of(ensemble: Ensemble, costs: Mapping[Pair, float]) -> tuple[Pair, ...]:
@@ -77,13 +95,13 @@ def bridges_of(ensemble: Ensemble, costs: Mapping[Pair, float]) -> tuple[Pair, .
     return ensemble.bridges
 
 
-def openers(pairs: Sequence[Pair], drivers: Sequence[Broker]) -> dict[Pair, int | None]:
+def openers(pairs: Sequence[Pair], drivers: Sequence[Broker], *, is_ours: bool = False) -> dict[Pair, int | None]:
     """Which end of each pair opens the bridge, the higher number; None: a process of ours joins them.
 
     A broker's own bridge is laid to its like only: how it knows its own messages again is between the two of them
     (Mosquitto says it in the version of its CONNECT), and a stranger sends them back.
     """
-    return {pair: _opener(pair, drivers) for pair in pairs}
+    return {pair: None if is_ours else _opener(pair, drivers) for pair in pairs}
 
 
 def _opener(pair: Pair, drivers: Sequence[Broker]) -> int | None:
@@ -123,7 +141,8 @@ class Nodes:
         self.processes: list[Started] = []  # by node
         self.proofs: list[Proof] = []  # by node
         self.crossed: Crossed | None = None  # None: there is only one node
-        self.joints: dict[Pair, BrokerProcess] = {}  # our own bridges
+        self.joints: dict[tuple[int, ...], BrokerProcess] = {}  # our own bridges, by their pair and number
+        self.spans: dict[tuple[int, ...], Span] = {}  # what each of them carries
         self.disks: list[SmallDisk] = []
         self.pairs = setup.pairs  # bridged now
         self._seats = _seats(setup)
@@ -177,26 +196,29 @@ class Nodes:
         else:
             for seat, node in zip(seats, group.nodes, strict=True):
                 self._prove(self._launch(seat, node))
-        for pair, end in openers(self.pairs, self.setup.drivers).items():
+        for pair, end in self.setup.openers(self.pairs).items():
             if end is None:
                 self._lay(pair)
         await_joined(self.joints.values())
 
     def _lay(self, pair: Pair) -> None:
-        """Bridges two nodes by a process of our own."""
-        setup = self.setup
-        self.joints[pair] = self._stack.enter_context(
-            joint_process(
-                pair,
-                [process.node for process in self.processes],
-                setup.drivers,
-                login=named(setup.login, self.processes[pair[0]].node),
-                qos=max(common_qos(setup.drivers)),
-                folder=setup.folder,
-                namespace=setup.stand.brokers[pair[0]].namespace,
-                prefix=setup.prefix,
+        """Bridges two nodes by processes of our own."""
+        setup, bridging = self.setup, self.setup.ensemble.bridging
+        for span in setup.spans(pair):
+            self.spans[span.key] = span
+            self.joints[span.key] = self._stack.enter_context(
+                joint_process(
+                    span,
+                    [process.node for process in self.processes],
+                    setup.drivers,
+                    login=named(setup.login, self.processes[pair[0]].node),
+                    qos=max(common_qos(setup.drivers)),
+                    folder=setup.folder,
+                    namespace=setup.stand.brokers[pair[0]].namespace,
+                    bridging=bridging,
+                    limits=setup.bridge_limits,
+                )
             )
-        )
 
     def _launch(self, seat: Seat, node: Node) -> Started:
         place = self.setup.stand.brokers[seat.index]
@@ -245,11 +267,11 @@ class Nodes:
         standing = [pair for pair in self.pairs if not set(pair) & set(lost)]
         tree = spanning_tree(left, self.setup.stand.costs or mesh(len(self.processes)), keep=standing)
         laid = tuple(pair for pair in tree if pair not in standing)
-        for pair in [pair for pair in self.joints if set(pair) & set(lost)]:
-            self.joints.pop(pair).stop()
+        for key in [key for key in self.joints if key[:2] not in tree]:
+            self.joints.pop(key).stop()
         for pair in laid:
             self._lay(pair)
-        await_joined(self.joints[pair] for pair in laid)
+        await_joined(joint for key, joint in self.joints.items() if key[:2] in laid)
         self.pairs = tree
         laid_s = time.monotonic() - began
         crossed = self._cross(left)
@@ -288,7 +310,7 @@ def describe(setup: Setup, seats: Sequence[Seat]) -> Group:
         if not isinstance(first, Clusters) or not first.abilities.has_clusters:
             raise UserError(f"{setup.choices[0].driver} has no clusters", hint="take join: bridge")
         return first.cluster(setup.choices[0], seats, security=setup.security)
-    opening = openers(setup.pairs, setup.drivers)
+    opening = setup.openers(setup.pairs)
     return Group(tuple(_bridged(setup, seat, seats, opening) for seat in seats))
 
 

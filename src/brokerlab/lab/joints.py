@@ -3,16 +3,22 @@
 It is a client of both, so that it is started and stopped without touching a broker or its clients.
 """
 
+import json
+import re
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from brokerlab.bridge.joint import JOINED, Side, joint_between
+from brokerlab.bridge.joint import COUNTERS, JOINED, Side, joint_between
 from brokerlab.brokers.address import written_address
 from brokerlab.brokers.base import Broker, Node
 from brokerlab.brokers.process import BrokerProcess
 from brokerlab.errors import RunError
 from brokerlab.load.client import Login
+from brokerlab.load.topics import PROOF_PREFIX
+from brokerlab.study.ensemble_values import BridgePer, Bridging, Ensemble
+from brokerlab.study.limit_values import UNLIMITED, Limits
 from brokerlab.study.tree import Pair
 
 _PASSWORD = "BROKERLAB_JOINT_PASSWORD"  # noqa: S105 - the name of a variable
@@ -20,10 +26,36 @@ _LATEST = "5.0"
 _STOP_S = 2.0
 _JOIN_S = 120.0  # the first start after an installation compiles
 _POLL_S = 0.02
+_COUNTER = re.compile(r'brokerlab_bridge_(?P<name>\w+?)(_total)?\{route="(?P<route>[^"]+)"\} (?P<value>\d+)')
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What one bridge carries, and from where to where."""
+
+    key: tuple[int, ...]  # the pair of nodes, and a number where it has several bridges
+    ends: tuple[int, int]  # from, to
+    subscribe: tuple[str, ...]
+    both: bool = True
+    beside: tuple[str, ...] = ()  # passes both ways as it is
+    publisher: int | None = None  # whose topic it carries
+
+
+def spans_of(pair: Pair, ensemble: Ensemble, hubs: Sequence[tuple[int, str]], *, prefix: str) -> list[Span]:
+    """The bridges between two nodes; `hubs` are node and topic of each publisher, by its number."""
+    if ensemble.bridging is None or ensemble.bridging.per is BridgePer.PAIR:
+        return [Span(pair, pair, (f"{prefix}#",))]
+    own = [(number, node, topic) for number, (node, topic) in enumerate(hubs) if node in pair and node != 0]
+    proofs = (f"{prefix}{PROOF_PREFIX}#",)
+    spans = [
+        Span((*pair, place), (node, sum(pair) - node), (topic,), False, () if place else proofs, number)
+        for place, (number, node, topic) in enumerate(own)
+    ]
+    return spans or [Span(pair, pair, proofs)]
 
 
 def joint_process(
-    pair: Pair,
+    span: Span,
     nodes: Sequence[Node],
     drivers: Sequence[Broker],
     *,
@@ -31,11 +63,12 @@ def joint_process(
     qos: int,
     folder: Path,
     namespace: str | None,
-    prefix: str = "",
+    bridging: Bridging | None = None,
+    limits: Limits = UNLIMITED,
 ) -> BrokerProcess:
-    """The process that carries all messages between the two nodes, both ways; it is not started yet."""
-    name = f"joint-{pair[0]}-{pair[1]}"
-    ends = [drivers[number].abilities for number in pair]
+    """The process that carries messages between two nodes; it is not started yet."""
+    name = "-".join(("joint", *map(str, span.key)))
+    ends = [drivers[number].abilities for number in span.ends]
     is_latest = all(_LATEST in end.protocols and not end.has_port_per_protocol for end in ends)
     protocol = _LATEST if is_latest else login.protocol
     env = {} if login.password is None else {_PASSWORD: login.password.decode()}
@@ -48,12 +81,32 @@ def joint_process(
             user=login.user,
             password=f"env:{_PASSWORD}" if env else None,
         )
-        for number in pair
+        for number in span.ends
     ]
-    joint = joint_between(name, *sides, subscribe=[f"{prefix}#"], qos=qos)
+    options = {"transform": json.loads(bridging.transform), "connections": bridging.connections} if bridging else {}
+    joint = joint_between(
+        name,
+        *sides,
+        subscribe=span.subscribe,
+        qos=qos,
+        both=span.both,
+        options=options,
+        beside=span.beside,
+        is_counted=bridging is not None,
+    )
     # Port 0: it listens nowhere.
-    node = Node(joint.argv, nodes[pair[0]].host, 0, files=joint.files, env=env, stop_s=_STOP_S)
-    return BrokerProcess(node, folder=folder / name, namespace=namespace)
+    node = Node(joint.argv, nodes[span.ends[0]].host, 0, files=joint.files, env=env, stop_s=_STOP_S)
+    return BrokerProcess(node, folder=folder / name, limits=limits, namespace=namespace)
+
+
+def counts_of(joint: BrokerProcess) -> dict[str, dict[str, int]]:
+    """What a counted bridge has told last, by route and counter; nothing where it has told nothing yet."""
+    counts: dict[str, dict[str, int]] = {}
+    path = joint.folder / COUNTERS
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        if found := _COUNTER.fullmatch(line):
+            counts.setdefault(found["route"], {})[found["name"]] = int(found["value"])
+    return counts
 
 
 def await_joined(joints: Iterable[BrokerProcess]) -> None:

@@ -15,14 +15,13 @@ from dataclasses import asdict, replace
 
 from brokerlab.brokers.registry import driver
 from brokerlab.errors import RunError
-from brokerlab.lab.calibration import calibration_section
 from brokerlab.lab.cast import besides, cast_of, cast_section, specs_of
 from brokerlab.lab.clients import clients_of, clients_section, placement_section
 from brokerlab.lab.cores import pin
 from brokerlab.lab.counting import CounterWatch, Ours
+from brokerlab.lab.description import describe_run
 from brokerlab.lab.faults import Faults, all_sent, faults_of
 from brokerlab.lab.guards import machine_reasons, meter_reasons
-from brokerlab.lab.machine import machine_facts, versions
 from brokerlab.lab.networks import Record, capturing, open_ground
 from brokerlab.lab.remote import below_prefix, open_way_in
 from brokerlab.lab.sampling import Sampler
@@ -41,7 +40,7 @@ from brokerlab.load.runner import Runner
 from brokerlab.load.spec import Go, Granted, Stopped
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import Manifest
-from brokerlab.study.identity import identity_section, largest_payload_bytes
+from brokerlab.study.identity import largest_payload_bytes
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.replay import measure_s
 from brokerlab.study.values import Arrivals, Start, Study
@@ -60,7 +59,7 @@ def make_run(
     run = below_prefix(run)
     directory.path.mkdir(parents=True)
     manifest = Manifest(directory.manifest_path)
-    _describe(manifest, run, study)
+    describe_run(manifest, run, study)
     try:
         walk = _Walk(run, study, directory, manifest, watcher)
         walk.runner = runner
@@ -69,31 +68,6 @@ def make_run(
         verdict = Verdict(COLLAPSED, (problem.message,))
     manifest.add("verdict", {"value": verdict.value, "reasons": list(verdict.reasons)})
     return verdict
-
-
-def _describe(manifest: Manifest, run: PlannedRun, study: Study) -> None:
-    """Writes what is known before anything starts."""
-    cell = run.cell
-    manifest.add(
-        "run",
-        {
-            "id": run.id,
-            "study": study.name,
-            "cell": cell.id,
-            "repetition": run.repetition,
-            "order": run.order,
-            "seed": run.seed,
-            "levels": dict(cell.levels),
-        },
-    )
-    manifest.add("workload", asdict(cell.workload))
-    manifest.add("identity", identity_section(cell.workload))
-    manifest.add("guards", asdict(study.analysis.guards))
-    manifest.add("ledger", {"late_s": study.analysis.late_s})
-    manifest.add("machine", machine_facts())
-    manifest.add("versions", versions())
-    manifest.add("calibration", calibration_section())
-    manifest.add("clock", {"name": "CLOCK_MONOTONIC", "mono_ns": time.monotonic_ns(), "wall_ns": time.time_ns()})
 
 
 class _Walk:
@@ -143,7 +117,15 @@ class _Walk:
         schedule = faults_of(self._run, self._study)
         self._watcher.phase_started("start", 0)
         self._system = stack.enter_context(
-            System(cell, stand, access, directory=self._directory, manifest=self._manifest, faults=schedule)
+            System(
+                cell,
+                stand,
+                access,
+                directory=self._directory,
+                manifest=self._manifest,
+                faults=schedule,
+                hubs=self._clients.hubs(),
+            )
         )
         self._doors = self._system.doors()
         access = replace(access, login=next((door.login for door in self._doors if door.login.user), access.login))

@@ -19,6 +19,7 @@ from brokerlab.brokers.running import Reached, Running
 from brokerlab.brokers.starting import Started
 from brokerlab.errors import RunError
 from brokerlab.lab.access import Access
+from brokerlab.lab.bridged import Bridged
 from brokerlab.lab.counting import counters_of
 from brokerlab.lab.crossing import Door
 from brokerlab.lab.disk import SmallDisk
@@ -51,15 +52,21 @@ class System:
         directory: RunDirectory,
         manifest: Manifest,
         faults: Sequence[Fault] = (),
+        hubs: Sequence[tuple[int, str]] = (),
     ) -> None:
-        """`faults` are those of the study: which nodes they may take away, and whose disk they fill."""
+        """`faults` are those of the study: which nodes they may take away, and whose disk they fill.
+
+        `hubs` are node and topic of each publisher, which may have a bridge of its own.
+        """
         self._cell, self._stand, self._access = cell, stand, access
         self._directory, self._manifest, self._planned = directory, manifest, frozenset(nodes_of(faults, *DEADLY))
+        self._hubs = tuple(hubs)
         self._small_disks = frozenset(nodes_of(faults, FaultKind.DISK))
         self._stack = ExitStack()
         self._nodes: Nodes | None = None
         self._departures: list[Departure] = []
         self._relaid: list[Relaid] = []
+        self._bridged: Bridged | None = None  # where bridges of ours count what they carry
         self._is_booked = False
         self.processes: list[Running] = []  # by node
         self.publications = 0  # of all proofs
@@ -100,7 +107,7 @@ class System:
         """The processes of each node, and of our own bridges between them, which are part of the system."""
         ours = {f"{NODE}{number}": each.pids() for number, each in enumerate(self.processes) if each.is_ours}
         joints = list(self._nodes.joints.items()) if self._nodes else []
-        return ours | {f"{NODE}bridge-{one}-{other}": each.pids() for (one, other), each in joints}
+        return ours | {f"{NODE}bridge-{'-'.join(map(str, key))}": each.pids() for key, each in joints}
 
     def look(self, waited_for: str) -> None:
         """Notices who has died; RunError where that was the only node, or the last."""
@@ -160,6 +167,8 @@ class System:
                 ],
             },
         )
+        if self._bridged is not None:
+            self._manifest.add("bridging", self._bridged.section())
         if self._relaid:
             self._manifest.add("relaid", [each.section() for each in self._relaid])
 
@@ -181,6 +190,7 @@ class System:
                 limits=self._cell.limits,
                 prefix=self._cell.workload.topics.prefix,
                 small_disks=self._small_disks,
+                hubs=self._hubs,
             )
         )
         self._describe(nodes.group.nodes[0], versions[0], self._several(nodes, versions))
@@ -191,6 +201,8 @@ class System:
         crossing = nodes.crossed.publications if nodes.crossed else 0
         self.publications = sum(proof.publications for proof in nodes.proofs) + crossing
         self._note_proof(max(proof.seconds for proof in nodes.proofs))
+        if self._cell.ensemble.bridging is not None:
+            self._bridged = Bridged(nodes)
         if nodes.crossed:
             self._manifest.add("crossing", nodes.crossed.section())
             told = nodes.processes if self._cell.ensemble.join is Join.CLUSTER else []  # bridged nodes have no members

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 from pydantic import PlainValidator
 
 from brokerlab.study import quantity
+from brokerlab.study.bridging import KINDS as BRIDGING_KINDS
+from brokerlab.study.bridging import BridgingPart, written_bridging
 from brokerlab.study.ensemble_values import SINGLE, BridgeShape, Ensemble, Join
 from brokerlab.study.factor import FactorKind, read_whole
 from brokerlab.study.part import Part
@@ -90,9 +92,11 @@ class EnsemblePart(Part):
     join: Annotated[Join, PlainValidator(read_join)] = SINGLE.join
     bridges: Annotated[Any, PlainValidator(read_bridges)] = SINGLE.bridges
     members: Annotated[tuple[str, ...], PlainValidator(read_members)] = SINGLE.members
+    bridge: BridgingPart | None = None
 
     def value(self) -> Ensemble:
-        return Ensemble(self.nodes, self.join, self.bridges, self.members)
+        bridging = self.bridge.value() if self.bridge else None
+        return Ensemble(self.nodes, self.join, self.bridges, self.members, bridging)
 
 
 class PlacementPart(Part):
@@ -108,6 +112,8 @@ def written_ensemble(ensemble: Ensemble) -> dict[str, Any]:
     if ensemble.bridges != SINGLE.bridges:
         bridges = ensemble.bridges
         content["bridges"] = bridges.value if isinstance(bridges, BridgeShape) else [list(pair) for pair in bridges]
+    if ensemble.bridging is not None:
+        content["bridge"] = written_bridging(ensemble.bridging)
     return content | ({"members": list(ensemble.members)} if ensemble.members else {})
 
 
@@ -157,4 +163,5 @@ KINDS = (
         "subscribers_at", (), read_spot_word, str,
         lambda workload, level: _placing(workload, subscribers=Spot(str(level))),
     ),
+    *BRIDGING_KINDS,
 )  # fmt: skip

@@ -7,7 +7,7 @@ from brokerlab.study import ensemble as e
 from brokerlab.study import roles
 from brokerlab.study.access import read_transport
 from brokerlab.study.document import Document, KeyPath
-from brokerlab.study.ensemble_values import Join
+from brokerlab.study.ensemble_values import BridgePer, BridgeShape, Join
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.lookup import VARIABLES, WORKLOAD, items_of, read_or_none, values_of
 from brokerlab.study.nearest import listed, nearest
@@ -40,6 +40,7 @@ def check_ensemble(
             _check_able(document, path, join, drivers, used)
     _check_counts(document, nodes, drivers, used)
     _check_bridges(document, [count for _, count in nodes if count], [join for _, join in joins])
+    _check_bridging(document, [join for _, join in joins])
     _check_shares(document, [count for _, count in nodes if count])
     _check_load(document)
 
@@ -48,6 +49,21 @@ def _values(document: Document, key: str) -> list[tuple[KeyPath, Any]]:
     levels = list(items_of(document, (*VARIABLES, key)))
     home = (*_ENSEMBLE, key)
     return levels or ([(home, document.get(*home))] if home in document.places else [])
+
+
+def _check_bridging(document: Document, joins: Sequence[Join | None]) -> None:
+    """A bridge for each publisher leads from its node to node 0, and no further."""
+    home: KeyPath = (*_ENSEMBLE, "bridge")
+    levels = [(*VARIABLES, "bridge_per"), (*VARIABLES, "bridge_connections")]
+    written = [path for path in (home, *levels) if path in document.places]
+    if written and Join.BRIDGE not in joins:
+        document.add(written[0], "needs system.ensemble.join: bridge", of_key=True)
+    per = [(path, value) for path, value in items_of(document, levels[0])] or [
+        ((*home, "per"), document.get(*home, "per"))
+    ]
+    for path, value in per:
+        if value == BridgePer.PUBLISHER.value and document.get(*_ENSEMBLE, "bridges") != BridgeShape.STAR.value:
+            document.add(path, "a bridge for each publisher needs system.ensemble.bridges: star", nearest_valid="pair")
 
 
 def _members(document: Document) -> list[tuple[KeyPath, str]]:
@@ -120,10 +136,13 @@ def _check_bridges(document: Document, counts: Sequence[int], joins: Sequence[Jo
                 check_pairs(pairs, count)
             except RuleError as broken:
                 document.add(path, broken.rule)
-    if Join.BRIDGE in joins:
+    if Join.BRIDGE in joins and (*_ENSEMBLE, "bridge") not in document.places:
         for here, written in values_of(document, "transport"):
             if read_or_none(read_transport, written) not in (None, Transport.TCP):
-                document.add(here, "bridges between nodes are laid over bare TCP: write tcp, or join: cluster")
+                document.add(
+                    here,
+                    "brokers' own bridges are laid over bare TCP: write tcp, or system.ensemble.bridge: {} for ours",
+                )
 
 
 def _check_shares(document: Document, counts: Sequence[int]) -> None:

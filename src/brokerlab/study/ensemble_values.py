@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from brokerlab.study.limit_values import UNLIMITED, Limits
 from brokerlab.study.tree import Pair
+
+BRIDGE_CONNECTIONS = ("persistent", "per message")
 
 
 class Join(StrEnum):
@@ -22,12 +25,30 @@ class BridgeShape(StrEnum):
     CHAIN = "chain"  # from each node to the next
 
 
+class BridgePer(StrEnum):
+    """How many bridges of ours a pair of nodes has."""
+
+    PAIR = "pair"  # one for all
+    PUBLISHER = "publisher"  # one for the topic of each publisher, from its node to the other
+
+
+@dataclass(frozen=True, slots=True)
+class Bridging:
+    """Bridges of our own, also where a broker has some itself."""
+
+    per: BridgePer = BridgePer.PAIR
+    transform: str = "[]"  # the steps of a bridge file, as JSON
+    connections: str = BRIDGE_CONNECTIONS[0]  # to the target
+    limits: Limits = UNLIMITED  # of all bridges together
+
+
 @dataclass(frozen=True, slots=True)
 class Ensemble:
     nodes: int = 1
     join: Join = Join.NONE
     bridges: BridgeShape | tuple[Pair, ...] = BridgeShape.TREE
     members: tuple[str, ...] = ()  # of a mixed one: the broker of each node, from the start again after the last
+    bridging: Bridging | None = None  # None: by the brokers' own bridges, where they have some
 
     @property
     def is_several(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainValidator
 
-from brokerlab.study import access, ensemble, factor, factors, life, names, readers, roles, wills
+from brokerlab.study import access, bridging, ensemble, factor, factors, life, names, readers, roles, wills
 from brokerlab.study import values as v
 from brokerlab.study.ensemble import EnsemblePart, PlacementPart
 from brokerlab.study.faults import FaultPart, NemesisPart
@@ -228,6 +228,10 @@ class VariablesPart(Part):
     nodes: list[Annotated[int, PlainValidator(ensemble.read_nodes)]] = Field(default=[], min_length=1)
     join: list[Annotated[str, PlainValidator(ensemble.read_join)]] = Field(default=[], min_length=1)
     locality: list[Locality] = Field(default=[], min_length=1)
+    bridge_per: list[Annotated[str, PlainValidator(bridging.read_per)]] = Field(default=[], min_length=1)
+    bridge_connections: list[Annotated[str, PlainValidator(bridging.read_connections)]] = Field(
+        default=[], min_length=1
+    )
     publishers_at: list[Annotated[str, PlainValidator(ensemble.read_spot_word)]] = Field(default=[], min_length=1)
     subscribers_at: list[Annotated[str, PlainValidator(ensemble.read_spot_word)]] = Field(default=[], min_length=1)
 
