@@ -62,18 +62,22 @@ def joint_between(
         "bridge": 1,
         "name": name,
         "brokers": {"first": _broker(first), "second": _broker(second)},
-        "routes": {
-            ROUTE: {"from": "first", "to": "second", "subscribe": list(subscribe), "qos": qos, "both": both}
-            | dict(options or {}),
-        },
+        "routes": {ROUTE: _route("first", "second", subscribe, qos=qos, options=options)},
     }
+    if both:
+        content["routes"][BACK] = _route("second", "first", subscribe, qos=qos, options=options)
     if beside:
-        lab = {"from": "first", "to": "second", "subscribe": list(beside), "qos": qos, "both": True}
-        content["routes"]["beside"] = lab
+        content["routes"]["beside"] = _route("first", "second", beside, qos=qos) | {"both": True}
     if is_counted:
         content["metrics"] = {"file": COUNTERS, "every": _EVERY}
     # JSON is YAML, and quotes what needs it.
     return Joint((sys.executable, "-m", "brokerlab.bridge", CONFIG), {CONFIG: json.dumps(content, indent=2) + "\n"})
+
+
+def _route(
+    start: str, end: str, subscribe: Sequence[str], *, qos: int, options: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    return {"from": start, "to": end, "subscribe": list(subscribe), "qos": qos} | dict(options or {})
 
 
 def _broker(side: Side) -> dict[str, Any]:

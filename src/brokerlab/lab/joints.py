@@ -17,7 +17,7 @@ from brokerlab.brokers.process import BrokerProcess
 from brokerlab.errors import RunError
 from brokerlab.load.client import Login
 from brokerlab.load.topics import PROOF_PREFIX
-from brokerlab.study.ensemble_values import BridgePer, Bridging, Ensemble
+from brokerlab.study.ensemble_values import BridgePer, BridgeWays, Bridging, Ensemble
 from brokerlab.study.limit_values import UNLIMITED, Limits
 from brokerlab.study.tree import Pair
 
@@ -43,15 +43,21 @@ class Span:
 
 def spans_of(pair: Pair, ensemble: Ensemble, hubs: Sequence[tuple[int, str]], *, prefix: str) -> list[Span]:
     """The bridges between two nodes; `hubs` are node and topic of each publisher, by its number."""
-    if ensemble.bridging is None or ensemble.bridging.per is BridgePer.PAIR:
+    bridging = ensemble.bridging
+    is_single = bridging is None or bridging.per is BridgePer.PAIR
+    if bridging is None or (is_single and bridging.ways is BridgeWays.BOTH):
         return [Span(pair, pair, (f"{prefix}#",))]
-    own = [(number, node, topic) for number, (node, topic) in enumerate(hubs) if node in pair and node != 0]
     proofs = (f"{prefix}{PROOF_PREFIX}#",)
-    spans = [
-        Span((*pair, place), (node, sum(pair) - node), (topic,), False, () if place else proofs, number)
-        for place, (number, node, topic) in enumerate(own)
+    own = [(number, topic) for number, (node, topic) in enumerate(hubs) if node == pair[1]]
+    if not own:
+        return [Span(pair, pair, proofs)]
+    inward = (pair[1], pair[0])
+    if is_single:
+        return [Span(pair, inward, tuple(dict.fromkeys(topic for _, topic in own)), both=False, beside=proofs)]
+    return [
+        Span((*pair, place), inward, (topic,), False, () if place else proofs, number)
+        for place, (number, topic) in enumerate(own)
     ]
-    return spans or [Span(pair, pair, proofs)]
 
 
 def joint_process(

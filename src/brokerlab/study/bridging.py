@@ -2,6 +2,7 @@
 
 bridge:
   per: pair                         # or publisher: each publisher's topic has a bridge of its own (paper 004, AUT 2)
+  ways: both                        # or inward: publishers' topics alone, from their nodes to node 0
   transform: [{python: module.function}]   # the steps of a bridge file, docs/bridge.md
   connections: persistent           # or per message, to the target
   limits: {cpus: 1, memory: 1 GiB}  # of all bridges together, in equal parts
@@ -13,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import PlainValidator
 
-from brokerlab.study.ensemble_values import BRIDGE_CONNECTIONS, BridgePer, Bridging, Ensemble
+from brokerlab.study.ensemble_values import BRIDGE_CONNECTIONS, BridgePer, BridgeWays, Bridging, Ensemble
 from brokerlab.study.factor import FactorKind
 from brokerlab.study.limits import LimitsPart
 from brokerlab.study.limits import written as written_limits
@@ -26,6 +27,10 @@ STEPS = ("select", "rename", "convert", "csv_to_json", "json_to_csv", "python")
 
 def read_per(written: object) -> str:
     return BridgePer(check_name("number of bridges", written, known=[per.value for per in BridgePer])).value
+
+
+def read_ways(written: object) -> str:
+    return BridgeWays(check_name("way over a bridge", written, known=[ways.value for ways in BridgeWays])).value
 
 
 def read_connections(written: object) -> str:
@@ -43,17 +48,19 @@ def read_transform(written: object) -> str:
 
 class BridgingPart(Part):
     per: Annotated[str, PlainValidator(read_per)] = BridgePer.PAIR.value
+    ways: Annotated[str, PlainValidator(read_ways)] = BridgeWays.BOTH.value
     transform: Annotated[str, PlainValidator(read_transform)] = "[]"
     connections: Annotated[str, PlainValidator(read_connections)] = BRIDGE_CONNECTIONS[0]
     limits: LimitsPart = LimitsPart()
 
     def value(self) -> Bridging:
-        return Bridging(BridgePer(self.per), self.transform, self.connections, self.limits.value())
+        per, ways = BridgePer(self.per), BridgeWays(self.ways)
+        return Bridging(per, ways, self.transform, self.connections, self.limits.value())
 
 
 def written_bridging(bridging: Bridging) -> dict[str, Any]:
-    content: dict[str, Any] = {"per": bridging.per.value, "transform": json.loads(bridging.transform)}
-    content["connections"] = bridging.connections
+    content: dict[str, Any] = {"per": bridging.per.value, "ways": bridging.ways.value}
+    content |= {"transform": json.loads(bridging.transform), "connections": bridging.connections}
     return content | ({"limits": written_limits(bridging.limits)} if bridging.limits else {})
 
 

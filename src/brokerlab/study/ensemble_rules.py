@@ -7,7 +7,7 @@ from brokerlab.study import ensemble as e
 from brokerlab.study import roles
 from brokerlab.study.access import read_transport
 from brokerlab.study.document import Document, KeyPath
-from brokerlab.study.ensemble_values import BridgePer, BridgeShape, Join
+from brokerlab.study.ensemble_values import BridgePer, BridgeShape, BridgeWays, Join
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.lookup import VARIABLES, WORKLOAD, items_of, read_or_none, values_of
 from brokerlab.study.nearest import listed, nearest
@@ -61,9 +61,11 @@ def _check_bridging(document: Document, joins: Sequence[Join | None]) -> None:
     per = [(path, value) for path, value in items_of(document, levels[0])] or [
         ((*home, "per"), document.get(*home, "per"))
     ]
-    for path, value in per:
-        if value == BridgePer.PUBLISHER.value and document.get(*_ENSEMBLE, "bridges") != BridgeShape.STAR.value:
-            document.add(path, "a bridge for each publisher needs system.ensemble.bridges: star", nearest_valid="pair")
+    ways = ((*home, "ways"), document.get(*home, "ways"))
+    for path, value in [*per, ways]:
+        is_inward = value in (BridgePer.PUBLISHER.value, BridgeWays.INWARD.value)
+        if is_inward and document.get(*_ENSEMBLE, "bridges") != BridgeShape.STAR.value:
+            document.add(path, "bridges that lead inward, to node 0, need system.ensemble.bridges: star")
 
 
 def _members(document: Document) -> list[tuple[KeyPath, str]]:

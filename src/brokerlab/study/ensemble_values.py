@@ -29,7 +29,14 @@ class BridgePer(StrEnum):
     """How many bridges of ours a pair of nodes has."""
 
     PAIR = "pair"  # one for all
-    PUBLISHER = "publisher"  # one for the topic of each publisher, from its node to the other
+    PUBLISHER = "publisher"  # one for the topic of each publisher, inward
+
+
+class BridgeWays(StrEnum):
+    """What passes a bridge of ours."""
+
+    BOTH = "both"  # everything, from either node to the other
+    INWARD = "inward"  # publishers' topics, from their node to node 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,7 @@ class Bridging:
     """Bridges of our own, also where a broker has some itself."""
 
     per: BridgePer = BridgePer.PAIR
+    ways: BridgeWays = BridgeWays.BOTH
     transform: str = "[]"  # the steps of a bridge file, as JSON
     connections: str = BRIDGE_CONNECTIONS[0]  # to the target
     limits: Limits = UNLIMITED  # of all bridges together

@@ -14,6 +14,7 @@ OVERHEAD = schema(
     rx_packets=REAL,
     rx_dropped=REAL,
     bits_per_s=REAL,  # what came in over the time of the phase
+    above_idle_bits_per_s=REAL,  # less that of the idle phase; null where there is none, and of it
 )
 
 _KEY = ("node", "interface", "phase")

@@ -1,6 +1,7 @@
 """What came in at routers in each phase: the traffic between sites (B-21)."""
 
 from pyspark.sql import DataFrame
+from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import share
@@ -17,6 +18,9 @@ def overhead_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
 
     Inter-broker traffic alone is what comes in from other routers where clients stay on their own sites.
     """
+    is_idle = F.col("phase") == "idle"
+    interface = W.partitionBy("run_id", "node", "interface").rowsBetween(W.unboundedPreceding, W.unboundedFollowing)
+    idle_bits_per_s = F.max(F.when(is_idle, F.col("bits_per_s"))).over(interface)
     return (
         family(partials, "inbound")
         .join(runs.select("run_id", "cell"), on="run_id", how="inner")
@@ -26,5 +30,6 @@ def overhead_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
                 "bits_per_s": share(8 * F.col("rx_bytes"), F.col("seconds")),
             }
         )
+        .withColumn("above_idle_bits_per_s", F.when(~is_idle, F.col("bits_per_s") - idle_bits_per_s))
         .to(OVERHEAD)
     )
