@@ -10,6 +10,7 @@ import altair as alt
 import vl_convert
 
 from brokerlab.record.manifest import Json
+from brokerlab.report import cloud_charts, ensemble_charts, gateway_charts
 from brokerlab.report.cells import Group
 from brokerlab.report.distribution import curves
 from brokerlab.report.load_chart import load_chart, load_points
@@ -26,6 +27,7 @@ class Figure:
     spec: Json
     svg: str
     description: str
+    caption: str = ""  # of those that a paper draws alike; the page has that of the others
 
 
 def figures(results: Results, compared: list[Group]) -> list[Figure]:
@@ -47,11 +49,18 @@ def figures(results: Results, compared: list[Group]) -> list[Figure]:
     return found
 
 
-def drawn_figure(name: str, chart: alt.TopLevelMixin, description: str) -> Figure:
+def paper_figures(results: Results, compared: list[Group]) -> list[Figure]:
+    """Charts as papers draw them, where these results are of such a study."""
+    made = [*ensemble_charts.charts(results, compared), *gateway_charts.charts(results, compared)]
+    made += cloud_charts.charts(results, compared)
+    return [drawn_figure(name, chart, description, caption) for name, chart, description, caption in made]
+
+
+def drawn_figure(name: str, chart: alt.TopLevelMixin, description: str, caption: str = "") -> Figure:
     spec: Json = chart.to_dict()
     spec.pop("$schema")  # an address that nothing needs to read
     svg: str = vl_convert.vegalite_to_svg(spec)
-    return Figure(name, spec, _tidied(svg, name), description)
+    return Figure(name, spec, _tidied(svg, name), description, caption)
 
 
 def _tidied(svg: str, name: str) -> str:

@@ -110,7 +110,7 @@ def overhead(results: Results, compared: list[Group]) -> Table:
             (
                 Entry(cell.broker),
                 *(Entry(level_value(name, value)) for name, value in cell.levels),
-                *(Entry(_span(_totals(between, cell.id, phase))) for phase in shown),
+                *(_overhead_entry(between, cell.id, phase) for phase in shown),
             )
             for cell in group.cells
         )
@@ -119,10 +119,15 @@ def overhead(results: Results, compared: list[Group]) -> Table:
     return Table(columns, blocks if between else ())
 
 
-def _totals(rows: list[Row], cell: str, phase: str) -> list[float]:
-    """Of each run, all routers together."""
+def _overhead_entry(rows: list[Row], cell: str, phase: str) -> Entry:
+    above = _totals(rows, cell, phase, column="above_idle_bits_per_s")
+    return Entry(_span(_totals(rows, cell, phase)), f"above idle: {_span(above)}" if above else "")
+
+
+def _totals(rows: list[Row], cell: str, phase: str, *, column: str = "bits_per_s") -> list[float]:
+    """Of each run, all routers together, in kbit/s."""
     totals: dict[str, float] = {}
     for row in rows:
-        if row["cell"] == cell and row["phase"] == phase and known(row["bits_per_s"]) is not None:
-            totals[row["run_id"]] = totals.get(row["run_id"], 0.0) + row["bits_per_s"] / 1000
+        if row["cell"] == cell and row["phase"] == phase and (value := known(row.get(column))) is not None:
+            totals[row["run_id"]] = totals.get(row["run_id"], 0.0) + value / 1000
     return list(totals.values())

@@ -11,9 +11,11 @@ from brokerlab.record.directory import StudyDirectory
 from brokerlab.report import (
     beside,
     capacity,
+    cloud,
     counters,
     crossing,
     faults,
+    gateways,
     ledger,
     levels,
     losses,
@@ -29,7 +31,7 @@ from brokerlab.report import (
 )
 from brokerlab.report.answer import answer
 from brokerlab.report.cells import Group, groups
-from brokerlab.report.charts import Figure, figures
+from brokerlab.report.charts import Figure, figures, paper_figures
 from brokerlab.report.numbers import brief
 from brokerlab.report.results import Results, read_results
 
@@ -53,7 +55,7 @@ def put_page(page: str, path: Path) -> Path:
 def render(results: Results) -> str:
     """The page as text."""
     compared = groups(results)
-    drawn = figures(results, compared)
+    drawn, alike = figures(results, compared), paper_figures(results, compared)
     environment = Environment(
         loader=FileSystemLoader(_FOLDER),
         autoescape=select_autoescape(default=True),
@@ -64,8 +66,9 @@ def render(results: Results) -> str:
     return environment.get_template("page.html").render(
         study=results.study,
         figures=drawn,
+        paper_figures=alike,
         style=own_file("style.css"),
-        scripts=page_scripts(drawn),
+        scripts=page_scripts([*drawn, *alike]),
         **_content(results, compared),
     )
 
@@ -87,6 +90,10 @@ def _content(results: Results, compared: list[Group]) -> dict[str, object]:
         "links": networks.links(results),
         "overhead": networks.overhead(results, compared),
         "crossing": crossing.crossing(results.latency_by_way, results.delivery),
+        "bridge_legs": gateways.legs(results, compared),
+        "stops": gateways.stops(results),
+        "stops_summary": gateways.stops_summary(results),
+        "cloud": cloud.cloud(results, compared),
         "published": published.published_values(results.published),
         "published_summary": published.published_summary(results.published),
         "behind": published.behind(results.published),

@@ -58,6 +58,7 @@ class Results:
     faults: tuple[Row, ...] = ()
     latency_beside: tuple[Row, ...] = ()  # of what is no load: report/beside.py
     latency_by_way: tuple[Row, ...] = ()  # within nodes of an ensemble and between them: report/crossing.py
+    latency_by_payload: tuple[Row, ...] = ()  # of classes of payloads, where a run has several
     published: tuple[Row, ...] = ()  # where the study names printed tables
     traffic: tuple[Row, ...] = ()  # this and the next two: nothing in tables before pipeline version 7
     legs: tuple[Row, ...] = ()
@@ -106,11 +107,16 @@ def read_results(results: StudyDirectory) -> Results:
         captures=_rows_if_made(results, "captures"),
         latency_beside=tuple(row for row in _rows(results, "latency") if is_beside(row)),
         latency_by_way=tuple(row for row in _rows(results, "latency") if is_by_way(row)),
+        latency_by_payload=tuple(row for row in _rows(results, "latency") if is_by_payload(row)),
     )
 
 
 def is_by_way(row: Row) -> bool:
     return row["kind"] == "intended" and row["group"] in ("local", "crossing")
+
+
+def is_by_payload(row: Row) -> bool:
+    return row["kind"] == "intended" and str(row["group"]).startswith("payload ")
 
 
 def is_beside(row: Row) -> bool:

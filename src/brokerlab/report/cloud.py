@@ -1,0 +1,60 @@
+"""Single flows as paper 003 tells them: latency, regularity and outcome, one row per cell (its Tables 2 to 4)."""
+
+from collections import Counter
+
+from brokerlab.report.cells import CellResult, Group, level_value, varying_factors
+from brokerlab.report.numbers import NOT_KNOWN, known, plural, significant
+from brokerlab.report.overview import factor_columns
+from brokerlab.report.results import Results, Row
+from brokerlab.report.table import Entry, Table, number, text
+
+OUTCOMES = {"ok": "ok", "collapse": "X", "lost data": "L.D.", "temporary block": "block", "growing": "growing"}
+_TIMES = ("mean_ms", "sd_ms", "min_ms", "max_ms")
+
+
+def is_cloud(results: Results) -> bool:
+    """Whether the study has the paper's tests: messages that come back, or by a device."""
+    return any("role" in (row["levels"] or {}) for row in results.runs)
+
+
+def cloud(results: Results, compared: list[Group]) -> Table:
+    """Of all runs, valid or not: an outcome is one whatever the meter says of itself."""
+    if not is_cloud(results):
+        return Table((), ())
+    columns = (
+        text("Broker"), *factor_columns(varying_factors(results)), number("Mean", "ms"), number("sd", "ms"),
+        number("Least", "ms"), number("Largest", "ms"), number("Between arrivals", "mean, ms"), number("sd", "ms"),
+        number("Grows by", "ms a message"), text("Outcome"), text("Runs"),
+    )  # fmt: skip
+    blocks = tuple(tuple(_row(cell, results) for cell in group.cells) for group in compared)
+    return Table(columns, blocks)
+
+
+def _row(cell: CellResult, results: Results) -> tuple[Entry, ...]:
+    latency = [row for row in results.latency if row["cell"] == cell.id]
+    flows = [row for row in results.jitter if row["cell"] == cell.id]
+    verdicts = Counter(str(run["verdict"]) for run in cell.runs)
+    return (
+        Entry(cell.broker),
+        *(Entry(level_value(name, value)) for name, value in cell.levels),
+        *(_span(latency, name) for name in _TIMES),
+        *(_span(flows, name) for name in ("interarrival_mean_ms", "interarrival_sd_ms", "growth_ms_per_message")),
+        _outcome(flows),
+        Entry(", ".join(f"{number} {verdict}" for verdict, number in verdicts.items())),
+    )
+
+
+def _span(rows: list[Row], column: str) -> Entry:
+    """The least and the most over runs and flows, once where they look alike."""
+    values = [value for row in rows if (value := known(row[column])) is not None]
+    if not values:
+        return Entry(NOT_KNOWN, mark="quiet")
+    low, high = significant(min(values)), significant(max(values))
+    return Entry(low if low == high else f"{low} to {high}")
+
+
+def _outcome(flows: list[Row]) -> Entry:
+    names = Counter(OUTCOMES.get(row["outcome"] or "", NOT_KNOWN) for row in flows)
+    lost = sum(row["lost"] or 0 for row in flows)
+    said = ", ".join(names) or NOT_KNOWN
+    return Entry(said, f"{plural(lost, 'message')} lost" if lost else "", "" if said == "ok" else "warn")
