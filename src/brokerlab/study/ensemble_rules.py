@@ -26,7 +26,7 @@ def check_ensemble(
     document: Document, drivers: Mapping[str, DriverFacts], used: Sequence[tuple[str, str]]
 ) -> None:  # fmt: skip
     """Adds the problems that it finds to the document's."""
-    nodes = [(path, read_or_none(e.read_nodes, written)) for path, written in _values(document, "nodes")]
+    nodes = node_counts(document)
     joins = [(path, read_or_none(e.read_join, written)) for path, written in _values(document, "join")]
     most = max((count for _, count in nodes if count), default=1)
     _check_members(document, most)
@@ -43,6 +43,11 @@ def check_ensemble(
     _check_bridging(document, [join for _, join in joins])
     _check_shares(document, [count for _, count in nodes if count])
     _check_load(document)
+
+
+def node_counts(document: Document) -> list[tuple[KeyPath, int | None]]:
+    """How many nodes the study asks for, and where; None where the model refuses it."""
+    return [(path, read_or_none(e.read_nodes, written)) for path, written in _values(document, "nodes")]
 
 
 def _values(document: Document, key: str) -> list[tuple[KeyPath, Any]]:

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from brokerlab.study.document import Document, KeyPath
-from brokerlab.study.ensemble import read_nodes
+from brokerlab.study.ensemble_rules import node_counts
 from brokerlab.study.fault_values import OF_LINKS, OF_NODES, FaultKind
 from brokerlab.study.faults import FaultPart
 from brokerlab.study.life import read_behaviour
@@ -44,7 +44,7 @@ def _topology(document: Document) -> Topology:
 
 
 def _check_each(document: Document, topology: Topology) -> None:
-    nodes = max([read_or_none(read_nodes, written) or 1 for _, written in values_of(document, "nodes")] or [1])
+    nodes = min((count for _, count in node_counts(document) if count), default=1)  # each cell has them
     measure = read_or_none(read_phase_s, document.get("deploy", "phases", "measure"))
     measure_s = Phases().measure_s if measure is None else measure
     written: Any = document.get(*_FAULTS)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from brokerlab.study.document import Document, KeyPath
-from brokerlab.study.ensemble import read_nodes
+from brokerlab.study.ensemble_rules import node_counts
 from brokerlab.study.factors import FACTORS
 from brokerlab.study.lookup import VARIABLES, WORKLOAD, items_of, read_or_none
 from brokerlab.study.problems import RuleError
@@ -15,7 +15,6 @@ from brokerlab.study.topology import LOOPBACK, SITE, Topology, has_room
 from brokerlab.study.topology_part import TopologyPart
 
 TOPOLOGY: KeyPath = ("scenario", "topology")
-_NODES: KeyPath = ("system", "ensemble", "nodes")
 _FACTORS = ("profile", "rtt", "link_rate", "loss")
 
 
@@ -27,10 +26,10 @@ def check_topology(document: Document, used: Iterable[tuple[str, str]]) -> None:
     _check_taps(document, topology)
     varied = [factor for factor in _FACTORS if (*VARIABLES, factor) in document.places]
     _check_factors(document, topology, varied)
-    nodes = read_or_none(read_nodes, document.get(*_NODES)) or 1
-    if not has_room(topology, nodes=nodes):
-        room = topology.sites * topology.brokers_per_site
-        document.add(_NODES, f"scenario.topology has places for {room} brokers; raise sites or brokers_per_site")
+    for path, nodes in node_counts(document):
+        if nodes is not None and not has_room(topology, nodes=nodes):
+            room = topology.sites * topology.brokers_per_site
+            document.add(path, f"scenario.topology has places for {room} brokers; raise sites or brokers_per_site")
     if topology.is_loopback:
         return
     if (path := (*WORKLOAD, "clients", "addresses")) in document.places or "addresses" in document.mapping(*VARIABLES):

@@ -48,6 +48,19 @@ def test_bad_faults_are_refused(problems, small, written, said):
     assert "scenario.faults[0]" in found
 
 
+@pytest.mark.parametrize(("nodes", "most"), [("3", 2), ("[2, 3]", 1)])
+def test_a_fault_is_of_a_node_that_every_cell_has(read, problems, small, nodes, most):
+    """The counts of nodes are in the ensemble, or are the levels of a factor."""
+    is_varied = nodes.startswith("[")
+    ensemble = "  ensemble: {join: bridge}\n" if is_varied else f"  ensemble: {{nodes: {nodes}, join: bridge}}\n"
+    text = small.replace("metrics:", f"{ensemble}metrics:") + (f"    nodes: {nodes}\n" if is_varied else "")
+
+    study = read(scenario(text, f"  faults: [{{do: kill, node: {most}, at: 1 s}}]\n"))
+    assert study.scenario.faults.planned[0].node == most
+    (found,) = problems(scenario(text, f"  faults: [{{do: kill, node: {most + 1}, at: 1 s}}]\n"))
+    assert f"there are nodes 0 to {most}" in str(found)
+
+
 @pytest.mark.parametrize("topology", [Topology(MESH, sites=4), Topology(CHAIN, sites=2), Topology(TREE, sites=5)])
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_links_have_the_names_that_the_network_gives_them(topology, nodes):
