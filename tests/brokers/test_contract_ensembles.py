@@ -26,7 +26,9 @@ pytestmark = [
 NODES = 3
 HAS_TIME = CHOICE in os.environ  # without it this would be some ensembles too many
 # Each speaks another set of versions and levels.
-STRANGERS = [name for name in ("hivemq", "nats", "rabbitmq", "rumqttd") if HAS_TIME and name in chosen_drivers()]
+STRANGERS = [
+    name for name in ("gmqtt", "hivemq", "nats", "rabbitmq", "rumqttd") if HAS_TIME and name in chosen_drivers()
+]
 ALICE = {"alice": "in wonderland"}
 
 

@@ -12,6 +12,7 @@ from brokerlab.pipeline.schemas.families import PARTIALS
 from brokerlab.pipeline.schemas.manifests import MANIFESTS
 from brokerlab.pipeline.tables import TABLE_NAMES
 from brokerlab.pipeline.transforms.latency import QUANTILES, latency_table
+from brokerlab.pipeline.transforms.overhead import overhead_table
 from brokerlab.pipeline.transforms.resources import resources_table
 from brokerlab.pipeline.transforms.runs import runs_table
 from brokerlab.pipeline.transforms.throughput import throughput_table
@@ -114,6 +115,25 @@ def test_a_run_without_a_measure_phase_has_no_rates_and_no_latency(spark):
 
     assert throughput_table(partials, runs=runs).collect() == []
     assert latency_table(partials, runs=runs).collect() == []
+
+
+def test_idle_traffic_is_taken_off_each_interface(spark):
+    """B-12, B-21: 8 kbit/s without a client, 24 kbit/s with messages; an interface without such a phase has no such."""
+
+    def inbound(interface, phase, rx_bytes):
+        content = {"node": "router1", "interface": interface, "phase": phase, "seconds": 2.0, "rx_bytes": rx_bytes}
+        return ("a/1", "inbound", content | {"rx_packets": 1.0, "rx_dropped": 0.0})
+
+    partials = partials_from(
+        spark, inbound("site2", "idle", 2000.0), inbound("site2", "measure", 6000.0), inbound("site3", "measure", 500.0)
+    )
+    made = overhead_table(partials, runs=runs_from(spark, {"run_id": "a/1"})).collect()
+
+    assert {(row.interface, row.phase): (row.bits_per_s, row.above_idle_bits_per_s) for row in made} == {
+        ("site2", "idle"): (8000.0, None),
+        ("site2", "measure"): (24_000.0, 16_000.0),
+        ("site3", "measure"): (2000.0, None),
+    }
 
 
 def usage(node, process, **more):

@@ -54,6 +54,7 @@ class Abilities:
 
     qos: tuple[Qos, ...] = (Qos.AT_MOST_ONCE, Qos.AT_LEAST_ONCE, Qos.EXACTLY_ONCE)
     protocols: tuple[str, ...] = ("3.1.1",)
+    says_qos_at_5: Qos | None = None  # the highest that it names to clients of MQTT 5, where that is less than it has
     presets: tuple[str, ...] = ("stock",)
     options: tuple[str, ...] = ()  # names that BrokerChoice.options may use
     transports: tuple[Transport, ...] = (Transport.TCP,)

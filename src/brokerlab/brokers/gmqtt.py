@@ -43,7 +43,7 @@ from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.seats import alone, of_seat
 from brokerlab.brokers.source import GoModule
 from brokerlab.brokers.telling import answer, prometheus
-from brokerlab.study.values import BrokerChoice
+from brokerlab.study.values import BrokerChoice, Qos
 
 _MODULE = "github.com/DrmagicE/gmqtt"
 _CONFIG = "gmqtt.yml"
@@ -56,6 +56,7 @@ class Gmqtt:
     source = GoModule(_MODULE, "v0.5.0", f"{_MODULE}/cmd/gmqttd", "gmqttd")
     abilities = replace(
         MOSTLY,
+        says_qos_at_5=Qos.AT_LEAST_ONCE,
         presets=("stock", "lossless"),
         has_credentials=True,
         has_clusters=True,

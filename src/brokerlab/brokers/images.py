@@ -41,6 +41,7 @@ class ImageBroker:
             has_shared_subscriptions="5.0" in recipe.protocols,
             is_scalable=True,
             has_clusters=bool(recipe.cluster or recipe.cluster_file),
+            most_nodes=recipe.most_nodes,
             licence=recipe.licence,
         )
 

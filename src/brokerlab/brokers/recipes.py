@@ -8,7 +8,7 @@ node, {all} those of all nodes as the recipe spells them, and {index} is the nod
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from brokerlab.brokers.base import Count, Counter
 from brokerlab.study.values import Qos
@@ -29,6 +29,7 @@ class Recipe:
     fixed_port: int | None = None  # the only one that it listens on, where that cannot be changed
     cluster: Mapping[str, str] = field(default_factory=dict)  # added to the environment; empty: it has none
     cluster_file: Mapping[str, str] = field(default_factory=dict)  # instead of `files`
+    most_nodes: int | None = None  # that the licence which comes with it allows in one cluster
     is_joined: bool = False  # only the nodes after the first have what is added: they join that one
     spells: str = "{host}"  # one node in {all}
     between: str = ","  # two of them
@@ -75,6 +76,34 @@ bind = {host}
 port = {spare}
 """
 
+_EMQX = Recipe(
+    "emqx/emqx:5.8.9",
+    licence="Apache-2.0",
+    env={
+        "EMQX_NODE__NAME": "emqx@{host}",
+        "EMQX_NODE__COOKIE": "brokerlab",
+        "EMQX_LISTENERS__TCP__DEFAULT__BIND": "{host}:{port}",
+        "EMQX_LISTENERS__SSL__DEFAULT__ENABLE": "false",
+        "EMQX_LISTENERS__WS__DEFAULT__ENABLE": "false",
+        "EMQX_LISTENERS__WSS__DEFAULT__ENABLE": "false",
+        "EMQX_DASHBOARD__LISTENERS__HTTP__BIND": "{host}:{spare}",
+    },
+    data=("/opt/emqx/data",),
+    cluster={
+        "EMQX_CLUSTER__DISCOVERY_STRATEGY": "static",
+        "EMQX_CLUSTER__STATIC__SEEDS": "[{all}]",
+    },
+    spells="emqx@{host}",
+    page="/api/v5/prometheus/stats",
+    counters=(
+        Counter("emqx_messages_received", Count.RECEIVED),
+        Counter("emqx_messages_sent", Count.SENT),
+        Counter("emqx_messages_dropped", Count.DROPPED, note="also those that nobody subscribed to"),
+        Counter("emqx_connections_count", Count.CONNECTIONS),
+        Counter("emqx_subscriptions_count", Count.SUBSCRIPTIONS),
+    ),
+)
+
 RECIPES: Mapping[str, Recipe] = {
     "bifromq": Recipe(
         "bifromq/bifromq:latest",
@@ -92,32 +121,9 @@ RECIPES: Mapping[str, Recipe] = {
         accepts="licence",
         note="every topic of a client begins with a key of its channel: the option licence is that of the server",
     ),
-    "emqx": Recipe(
-        "emqx/emqx:5.8.9",
-        licence="Apache-2.0 up to 5.8, BSL-1.1 from 5.9",
-        env={
-            "EMQX_NODE__NAME": "emqx@{host}",
-            "EMQX_NODE__COOKIE": "brokerlab",
-            "EMQX_LISTENERS__TCP__DEFAULT__BIND": "{host}:{port}",
-            "EMQX_LISTENERS__SSL__DEFAULT__ENABLE": "false",
-            "EMQX_LISTENERS__WS__DEFAULT__ENABLE": "false",
-            "EMQX_LISTENERS__WSS__DEFAULT__ENABLE": "false",
-            "EMQX_DASHBOARD__LISTENERS__HTTP__BIND": "{host}:{spare}",
-        },
-        data=("/opt/emqx/data",),
-        cluster={
-            "EMQX_CLUSTER__DISCOVERY_STRATEGY": "static",
-            "EMQX_CLUSTER__STATIC__SEEDS": "[{all}]",
-        },
-        spells="emqx@{host}",
-        page="/api/v5/prometheus/stats",
-        counters=(
-            Counter("emqx_messages_received", Count.RECEIVED),
-            Counter("emqx_messages_sent", Count.SENT),
-            Counter("emqx_messages_dropped", Count.DROPPED, note="also those that nobody subscribed to"),
-            Counter("emqx_connections_count", Count.CONNECTIONS),
-            Counter("emqx_subscriptions_count", Count.SUBSCRIPTIONS),
-        ),
+    "emqx": _EMQX,
+    "emqx@5.10": replace(
+        _EMQX, image="emqx/emqx:5.10.1", licence="BSL-1.1; a cluster needs a licence of its own", most_nodes=1
     ),
     "hivemq-4": Recipe(
         "hivemq/hivemq4:latest",

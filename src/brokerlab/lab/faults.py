@@ -108,6 +108,8 @@ class Faults:
 
     def pause_s(self, longest_s: float) -> float:
         """How long to wait until something is to be done; conditions are looked at whenever the lab looks."""
+        if not self._measure_ns:
+            return longest_s
         begins = [self._due_ns(each) for each in self._waiting if each.delivered is None]
         ends = [end_ns for each in self.struck if (end_ns := self._over_ns(each)) is not None]
         next_ns = min([*begins, *ends], default=None)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from brokerlab.bridge.joint import COUNTERS, JOINED, Side, joint_between
 from brokerlab.brokers.address import written_address
-from brokerlab.brokers.base import Broker, Node
+from brokerlab.brokers.base import Abilities, Broker, Node
 from brokerlab.brokers.process import BrokerProcess
 from brokerlab.errors import RunError
 from brokerlab.load.client import Login
@@ -75,8 +75,7 @@ def joint_process(
     """The process that carries messages between two nodes; it is not started yet."""
     name = "-".join(("joint", *map(str, span.key)))
     ends = [drivers[number].abilities for number in span.ends]
-    is_latest = all(_LATEST in end.protocols and not end.has_port_per_protocol for end in ends)
-    protocol = _LATEST if is_latest else login.protocol
+    protocol = _LATEST if all(_speaks_latest(end, qos) for end in ends) else login.protocol
     env = {} if login.password is None else {_PASSWORD: login.password.decode()}
     sides = [
         Side(
@@ -113,6 +112,12 @@ def counts_of(joint: BrokerProcess) -> dict[str, dict[str, int]]:
         if found := _COUNTER.fullmatch(line):
             counts.setdefault(found["route"], {})[found["name"]] = int(found["value"])
     return counts
+
+
+def _speaks_latest(end: Abilities, qos: int) -> bool:
+    """A bridge keeps to the QoS that a broker names."""
+    is_enough = end.says_qos_at_5 is None or end.says_qos_at_5 >= qos
+    return _LATEST in end.protocols and not end.has_port_per_protocol and is_enough
 
 
 def await_joined(joints: Iterable[BrokerProcess]) -> None:

@@ -38,7 +38,8 @@ def check_ensemble(
             document.add(path, "several nodes need a join beside them: cluster or bridge")
         elif join is not None:
             _check_able(document, path, join, drivers, used)
-    _check_counts(document, nodes, drivers, used)
+    if any(join is Join.CLUSTER for _, join in joins):
+        _check_counts(document, nodes, drivers, used)
     _check_bridges(document, [count for _, count in nodes if count], [join for _, join in joins])
     _check_bridging(document, [join for _, join in joins])
     _check_shares(document, [count for _, count in nodes if count])
@@ -110,7 +111,8 @@ def _check_counts(
         for name, driver in used:
             most = drivers[driver].most_nodes if driver in drivers else None
             if count is not None and most is not None and count > most:
-                document.add(path, f"broker {name} ({driver}) may have at most {most} nodes by its licence")
+                nodes_said = "one node" if most == 1 else f"{most} nodes"
+                document.add(path, f"broker {name} ({driver}) may have at most {nodes_said} by its licence")
 
 
 def _check_members(document: Document, most: int) -> None:

@@ -56,6 +56,10 @@ def test_cluster_on_one_address_is_refused(tmp_path: Path) -> None:
         image_broker("emqx").cluster(choice("emqx"), seats)
 
 
+def test_emqx_of_the_business_source_licence_has_one_node() -> None:
+    assert [image_broker(name).abilities.most_nodes for name in ("emqx", "emqx@5.10")] == [None, 1]
+
+
 def test_licence_is_accepted_by_the_user_only(tmp_path: Path) -> None:
     driver = image_broker("vernemq")
     with pytest.raises(UserError, match="wants the option eula"):

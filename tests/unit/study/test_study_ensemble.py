@@ -104,7 +104,7 @@ def test_cluster_of_a_broker_that_has_none_is_refused(read):
         ("system.ensemble.bridges=[[0, 1], [1, 3]]", "system.ensemble.bridges", "no node 3"),
         ("system.ensemble.bridges=stars", "system.ensemble.bridges", "unknown shape"),
         ("system.ensemble.join=none", "system.ensemble.join", "cluster or bridge"),
-        ("system.ensemble.nodes=4", "system.ensemble.nodes", "at most 3 nodes by its licence"),
+        ("system.ensemble={nodes: 4, join: cluster}", "system.ensemble.nodes", "at most 3 nodes by its licence"),
         ("system.ensemble.members=[one, tow]", "system.ensemble.members[1]", "not in system.brokers"),
         ("scenario.placement.publishers={share: [50 %, 40 %]}", "scenario.placement.publishers", "come to 100 %"),
         ("scenario.placement.publishers={share: [50 %, 50 %]}", "scenario.placement.publishers", "3 nodes"),
