@@ -4,6 +4,7 @@ It is a part of `make test-brokers`, which installs the engine (docker.io of Deb
 """
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -14,8 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import docker
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from broker_rig import CHOICE
+from ensemble_rig import namespaces
 
 from brokerlab.brokers import engine
 from brokerlab.brokers.images import AnyImage, container_node
@@ -26,15 +30,47 @@ from brokerlab.errors import RunError, UserError
 from brokerlab.inside import inside
 from brokerlab.lab.leftovers import find_leftovers, remove_leftovers
 from brokerlab.lab.proof import prove_ready
+from brokerlab.lab.run import make_run
 from brokerlab.load.client import Client
+from brokerlab.record.directory import RunDirectory
+from brokerlab.study.facts import DriverFacts
+from brokerlab.study.file import read_study
 from brokerlab.study.limit_values import Limits
+from brokerlab.study.plan import make_plan
 from brokerlab.study.values import BrokerChoice
 
 IMAGE = "brokerlab-test-mosquitto:1"
+OFFICIAL = "eclipse-mosquitto:2"  # what the recipe names: here it is ours, under that name
 CONFIGURATION = "user root\nlistener {port} {host}\nallow_anonymous true\n"
 COMMAND = ("/usr/sbin/mosquitto", "-c", "/etc/m.conf")
 READY_S = 30.0
 NAMESPACE = f"bl-box-{os.getpid()}"
+STUDY = """\
+brokerlab: 1
+study: boxed
+goals:
+  question: What do containers carry?
+system:
+  brokers:
+    boxed: {driver: mosquitto-image}
+  ensemble: {nodes: 3, join: bridge}
+  limits: {cpus: 0.5, memory: 64 MiB}
+metrics: [latency, delivery, resources]
+scenario:
+  workload:
+    publishers: 3
+    subscribers: 3
+    topics: {publish: "plant/{publisher}", subscribe: "plant/#"}
+    schedule: {rate: 20/s}
+    qos: 1
+  placement: {publishers: round-robin, subscribers: round-robin}
+  topology: {shape: mesh, sites: 3, rtt: 2 ms}
+deploy:
+  repetitions: 1
+  phases: {warmup: 0.5 s, measure: 3 s, drain: 5 s}
+analysis:
+  guards: {generator_cpu: 100 %, schedule_lag_p99: 60 s}
+"""
 
 pytestmark = pytest.mark.skipif(
     os.environ.get(CHOICE, "quick") == "quick", reason="an engine is started by make test-brokers only"
@@ -66,6 +102,7 @@ def box(tmp_path_factory):
         client = _ready(daemon, socket, folder)
         root = root_of("/usr/sbin/mosquitto", "/bin/sh", "/bin/sleep")
         client.api.import_image_from_data(root, repository=IMAGE.partition(":")[0], tag="1")
+        client.images.get(IMAGE).tag(OFFICIAL)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("DOCKER_HOST", socket)
             engine.images.cache_clear()
@@ -155,6 +192,63 @@ def test_limits_are_the_engines(box, tmp_path):
     section = process.cage.section()
     assert section["effect"]["memory_peak_bytes"] > 0
     assert section["effect"]["periods"] > 0
+
+
+class Silent:
+    def run_started(self, run, number, total): ...
+
+    def phase_started(self, name, seconds): ...
+
+    def run_ended(self, run, verdict, reasons, seconds): ...
+
+
+def made_run(tmp_path, *settings):
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY, encoding="utf-8")
+    study = read_study(path, settings=settings, drivers={"mosquitto-image": DriverFacts()})
+    (run,) = make_plan(study, missing={}).runs
+    directory = RunDirectory(tmp_path / "run")
+    verdict = make_run(run, study, directory, watcher=Silent())
+    assert verdict.value != "collapsed", verdict
+    return directory, json.loads(directory.manifest_path.read_text(encoding="utf-8"))
+
+
+def raw(directory, kind):
+    return pa.concat_tables([pq.read_table(file) for file in sorted(directory.raw(kind).glob("*.parquet"))])
+
+
+def test_run_of_one_container_is_as_that_of_a_process(box, tmp_path):
+    alone = ("system.ensemble={nodes: 1, join: none}", "scenario.topology=loopback", "scenario.placement={}")
+    directory, manifest = made_run(tmp_path, *alone)
+
+    assert manifest["limits"]["effect"]["memory_peak_bytes"] > 0
+    received = "$SYS/broker/publish/messages/received"
+    assert received not in manifest["counting"]["not_comparable"]  # and so it was compared
+    assert manifest["verdict"] == {"value": "valid", "reasons": []}
+    assert received in raw(directory, "counters").column("name").to_pylist()
+    assert raw(directory, "deliveries").num_rows == 3 * raw(directory, "publications").num_rows
+    assert set(raw(directory, "resources").column("node").to_pylist()) >= {"broker/0"}
+    assert "mosquitto version" in (directory.broker / "0.log").read_text()
+    assert box.names() == []
+
+
+def test_run_of_three_containers_in_namespaces_of_ours(box, tmp_path):
+    """Bridged by processes of ours; limits, counters, logs and samples of each."""
+    before = namespaces()
+    directory, manifest = made_run(tmp_path)
+
+    nodes = manifest["broker"]["nodes"]
+    assert len({node["namespace"] for node in nodes} - {None}) == 3
+    assert (manifest["crossing"]["ways"], manifest["members"]["departures"]) == (6, [])
+    assert [each["effect"]["memory_peak_bytes"] > 0 for each in manifest["limits"]["nodes"]] == [True] * 3
+    assert raw(directory, "deliveries").num_rows == 3 * raw(directory, "publications").num_rows
+    names = {f"broker/{number}" for number in range(3)}
+    assert set(raw(directory, "resources").column("node").to_pylist()) >= names
+    assert set(raw(directory, "counters").column("node").to_pylist()) == names
+    for number in range(3):
+        assert "mosquitto version" in (directory.broker / f"{number}.log").read_text()
+    assert box.names() == []
+    assert namespaces() == before
 
 
 def test_container_that_ends_at_once_tells_its_last_words(box, tmp_path):

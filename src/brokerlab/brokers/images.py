@@ -33,7 +33,8 @@ class ImageBroker:
     def __init__(self, name: str, recipe: Recipe) -> None:
         self.name, self.recipe = name, recipe
         note = f"; {recipe.note}" if recipe.note else ""
-        self.source = ContainerImage(f"docker pull {recipe.image}; {_NOT_TRIED}{note}", recipe.image)
+        tried = f"tried {recipe.tried}" if recipe.tried else _NOT_TRIED
+        self.source = ContainerImage(f"docker pull {recipe.image}; {tried}{note}", recipe.image)
         self.abilities = Abilities(
             qos=recipe.qos,
             protocols=recipe.protocols,
@@ -118,6 +119,13 @@ class ClusteredImage(ImageBroker):
             for seat in seats
         )
         return Group(nodes)
+
+
+class ToldImage(ImageBroker):
+    """Implements Counts too: on topics."""
+
+    def counters(self) -> tuple[Counter, ...]:
+        return self.recipe.counters
 
 
 class CountedImage(ClusteredImage):
@@ -220,7 +228,7 @@ def image_broker(name: str) -> ImageBroker:
     """The driver of a recipe; what a broker cannot do its driver does not implement."""
     recipe = RECIPES[name]
     if recipe.counters:
-        return CountedImage(name, recipe)
+        return CountedImage(name, recipe) if recipe.page else ToldImage(name, recipe)
     return ClusteredImage(name, recipe) if recipe.cluster or recipe.cluster_file else ImageBroker(name, recipe)
 
 

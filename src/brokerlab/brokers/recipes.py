@@ -1,7 +1,7 @@
 """How brokers that come as container images are set up: data, as their makers document it.
 
-None of these images could be had where this was written, so none was tried: the table of brokers says so. What
-starts them, limits them and joins them to our namespaces was tried on a real engine with an image of our own.
+Which of them were tried the table of brokers says: few images could be had where this was written. What starts them,
+limits them and joins them to our namespaces was tried on a real engine, with an image that was made for it.
 
 In the texts {host} and {port} are the node's, {spare} is a free port for its page, {first} the address of the first
 node, {all} those of all nodes as the recipe spells them, and {index} is the node's number.
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from brokerlab.brokers.base import Count, Counter
+from brokerlab.brokers.mosquitto import told_counters
 from brokerlab.study.values import Qos
 
 _ALL = ("3.1", "3.1.1", "5.0")
@@ -33,11 +34,12 @@ class Recipe:
     is_joined: bool = False  # only the nodes after the first have what is added: they join that one
     spells: str = "{host}"  # one node in {all}
     between: str = ","  # two of them
-    page: str = ""  # below http://{host}:{spare}
+    page: str = ""  # below http://{host}:{spare}; without one its counters are on topics
     counters: tuple[Counter, ...] = ()
     ready_s: float = 60.0
     accepts: str = ""  # an option that the user must set, because it accepts a licence in his name
     note: str = ""
+    tried: str = ""  # with what, where it was
 
 
 _HIVEMQ = """\
@@ -64,6 +66,14 @@ _EDGE = """\
     <tcp-listener><port>{port}</port><bind-address>{host}</bind-address></tcp-listener>
   </mqtt-listeners>
 </hivemq>
+"""
+_MOSQUITTO_FILE = "/mosquitto/config/mosquitto.conf"
+_MOSQUITTO = """\
+user root
+listener {port} {host}
+allow_anonymous true
+persistence false
+sys_interval 1
 """
 _LAVINMQ = """\
 [main]
@@ -150,6 +160,16 @@ RECIPES: Mapping[str, Recipe] = {
         files={"/etc/lavinmq/lavinmq.ini": _LAVINMQ},
         data=("/var/lib/lavinmq",),
         page="/metrics",
+    ),
+    "mosquitto-image": Recipe(
+        "eclipse-mosquitto:2",
+        licence="EPL-2.0 or BSD-3-Clause",
+        argv=("/usr/sbin/mosquitto", "-c", _MOSQUITTO_FILE),
+        files={_MOSQUITTO_FILE: _MOSQUITTO},
+        data=("/mosquitto/data",),
+        counters=tuple(told_counters(is_old=False)),
+        ready_s=30.0,
+        tried="with an image of the same shape, made of Debian's Mosquitto",
     ),
     "nanomq": Recipe(
         "emqx/nanomq:latest",
