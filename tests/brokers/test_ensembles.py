@@ -14,8 +14,10 @@ from dataclasses import replace
 import psutil
 import pytest
 from broker_rig import CHOICE, is_running
+from ensemble_rig import ROUNDS, crossings, wait_until
 
 from brokerlab.brokers.base import Group, Security
+from brokerlab.brokers.process import owns_listener
 from brokerlab.brokers.registry import driver
 from brokerlab.errors import RunError
 from brokerlab.lab import ensemble as lab_ensemble
@@ -119,6 +121,15 @@ def test_tree_of_a_mesh_is_laid_and_laid_anew_when_a_node_is_killed(tmp_path):
         assert found.pairs == found.laid == ((1, 2), (1, 3), (1, 4))
         assert (found.crossed.ways, found.crossed.duplicates) == (12, 0)
         assert 0 < found.laid_s < found.crossed_s
+
+        door, *_ = nodes.doors()
+        nodes.revive(0, lost=())
+
+        # The brokers' own bridges come back with it: beside those that were laid around it they would be a loop.
+        assert (nodes.pairs, nodes.joints) == (nodes.setup.pairs, {})
+        wait_until(lambda: owns_listener(nodes.processes[0], door.host, door.port), "the node listens again")
+        came = sorted((start, end, payload) for start, end, payload, _ in crossings(nodes, 0))
+        assert came == [(start, end, n) for start in range(5) for end in range(5) for n in range(ROUNDS)]
 
 
 def test_run_at_three_nodes_knows_what_crossed(tmp_path):

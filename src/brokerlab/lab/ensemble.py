@@ -277,6 +277,25 @@ class Nodes:
         crossed = self._cross(left)
         return Relaid(tuple(sorted(lost)), tree, laid, laid_s, time.monotonic() - began, crossed)
 
+    def revive(self, number: int, *, lost: Collection[int]) -> None:
+        """Starts a node again, on what it had on disk; `lost` are those that stay away.
+
+        Bridges of the brokers' own come back with it, so what was laid around it is taken away before: both together
+        would be a loop.
+        """
+        own = self.setup.openers(self.setup.pairs)
+        left = [each for each in range(len(self.processes)) if each not in lost]
+        back = [pair for pair in own if not set(pair) & set(lost)]
+        if self.pairs:
+            self.pairs = spanning_tree(left, self.setup.stand.costs or mesh(len(self.processes)), keep=back)
+        for key in [key for key in self.joints if key[:2] not in self.pairs]:
+            self.joints.pop(key).stop()
+        self.processes[number].revive()
+        laid = {key[:2] for key in self.joints}
+        for pair in self.pairs:
+            if own.get(pair) is None and pair not in laid:
+                self._lay(pair)  # it connects as soon as the node lets it
+
     def _cross(self, among: Collection[int]) -> Crossed:
         try:
             return prove_crossings(

@@ -94,7 +94,7 @@ class Faults:
         manifest: Manifest,
     ) -> None:
         self._planned, self._waiting = tuple(schedule), list(schedule)
-        self._processes, self._disks = system.started, system.disks
+        self._system, self._processes, self._disks = system, system.started, system.disks
         self._crew, self._network = crew, network
         self.struck: list[Struck] = []
         self._measure_ns = 0
@@ -167,7 +167,7 @@ class Faults:
             case FaultKind.KILL:
                 self._signal(fault, signal.SIGKILL)
             case FaultKind.RESTART:
-                self._process(fault).revive()
+                self._system.revive(fault.node or 0)
             case FaultKind.STOP:
                 self._signal(fault, signal.SIGSTOP)
                 undo = lambda: self._signal(fault, signal.SIGCONT)  # noqa: E731 - nothing else has that name

@@ -67,6 +67,7 @@ class System:
         self._departures: list[Departure] = []
         self._relaid: list[Relaid] = []
         self._bridged: Bridged | None = None  # where bridges of ours count what they carry
+        self._lost: set[int] = set()  # nodes that are dead now
         self._is_booked = False
         self.processes: list[Running] = []  # by node
         self.publications = 0  # of all proofs
@@ -117,18 +118,27 @@ class System:
             return
         for joint in self._nodes.joints.values():
             joint.require_alive(waited_for)
-        gone = {each.node for each in self._departures if each.is_dead}
         news = [
-            number for number, each in enumerate(self._nodes.processes) if number not in gone and not each.is_alive()
+            number
+            for number, each in enumerate(self._nodes.processes)
+            if number not in self._lost and not each.is_alive()
         ]
         for number in news:
             why = _ending(self._nodes.processes[number].exit_code) + self.processes[number].obituary()
             self._departures.append(Departure(number, time.monotonic_ns(), why, is_dead=True))
-        lost = gone | set(news)
-        if news and len(self.processes) - len(lost) < 1:
+        self._lost |= set(news)
+        left = len(self.processes) - len(self._lost)
+        if news and left < 1:
             self.processes[news[-1]].require_alive(waited_for)
-        if news and self._cell.ensemble.join is Join.BRIDGE and len(self.processes) - len(lost) > 1:
-            self._relaid.append(self._nodes.lay_anew(lost))
+        if news and self._cell.ensemble.join is Join.BRIDGE and left > 1:
+            self._relaid.append(self._nodes.lay_anew(self._lost))
+
+    def revive(self, number: int) -> None:
+        """Starts a node again, dead or alive."""
+        if self._nodes is None:
+            raise RunError("a broker that somebody else runs cannot be started again")
+        self._lost.discard(number)
+        self._nodes.revive(number, lost=self._lost)
 
     @property
     def started(self) -> list[Started]:
