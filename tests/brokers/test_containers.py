@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import docker
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from broker_rig import CHOICE
-from ensemble_rig import namespaces
+from ensemble_rig import OPEN_GUARDS, Silent, namespaces
 
 from brokerlab.brokers import engine
 from brokerlab.brokers.images import AnyImage, container_node
@@ -63,13 +63,10 @@ scenario:
     topics: {publish: "plant/{publisher}", subscribe: "plant/#"}
     schedule: {rate: 20/s}
     qos: 1
-  placement: {publishers: round-robin, subscribers: round-robin}
   topology: {shape: mesh, sites: 3, rtt: 2 ms}
 deploy:
   repetitions: 1
   phases: {warmup: 0.5 s, measure: 3 s, drain: 5 s}
-analysis:
-  guards: {generator_cpu: 100 %, schedule_lag_p99: 60 s}
 """
 
 pytestmark = pytest.mark.skipif(
@@ -194,18 +191,11 @@ def test_limits_are_the_engines(box, tmp_path):
     assert section["effect"]["periods"] > 0
 
 
-class Silent:
-    def run_started(self, run, number, total): ...
-
-    def phase_started(self, name, seconds): ...
-
-    def run_ended(self, run, verdict, reasons, seconds): ...
-
-
 def made_run(tmp_path, *settings):
     path = tmp_path / "study.yaml"
     path.write_text(STUDY, encoding="utf-8")
     study = read_study(path, settings=settings, drivers={"mosquitto-image": DriverFacts()})
+    study = replace(study, analysis=replace(study.analysis, guards=OPEN_GUARDS))
     (run,) = make_plan(study, missing={}).runs
     directory = RunDirectory(tmp_path / "run")
     verdict = make_run(run, study, directory, watcher=Silent())
@@ -218,7 +208,7 @@ def raw(directory, kind):
 
 
 def test_run_of_one_container_is_as_that_of_a_process(box, tmp_path):
-    alone = ("system.ensemble={nodes: 1, join: none}", "scenario.topology=loopback", "scenario.placement={}")
+    alone = ("system.ensemble={nodes: 1, join: none}", "scenario.topology=loopback")
     directory, manifest = made_run(tmp_path, *alone)
 
     assert manifest["limits"]["effect"]["memory_peak_bytes"] > 0

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from broker_rig import CHOICE, chosen_drivers
+from ensemble_rig import OPEN_GUARDS, Silent
 
 from brokerlab.brokers.base import Missing
 from brokerlab.brokers.registry import DRIVERS
@@ -23,7 +24,6 @@ from brokerlab.record.directory import StudyDirectory
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.file import read_study
 from brokerlab.study.plan import make_plan
-from brokerlab.study.values import Guards
 
 NODES, CLIENTS = 3, 6
 KILLED = [name for name in ("nats", "fluxmq", "artemis", "ejabberd", "rabbitmq@4.0.5") if name in chosen_drivers()]
@@ -54,10 +54,6 @@ deploy:
   repetitions: 1
   phases: {{warmup: 0.5 s, measure: 4 s, drain: 6 s}}
 """
-OPEN = Guards(
-    generator_cpu_percent=100, subscriber_cpu_percent=100, schedule_lag_p99_ms=60_000, receive_lag_p99_ms=60_000,
-    steal_percent=100, socket_backlog_bytes=1 << 30, swap_growth_bytes=1 << 40, clock_step_ms=60_000,
-)  # fmt: skip
 
 pytestmark = [
     pytest.mark.brokers,
@@ -65,14 +61,6 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root makes network namespaces"),
     pytest.mark.skipif(not KILLED, reason="none of these brokers was chosen"),
 ]
-
-
-class Silent:
-    def run_started(self, run, number, total): ...
-
-    def phase_started(self, name, seconds): ...
-
-    def run_ended(self, run, verdict, reasons, seconds): ...
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +74,7 @@ def struck(tmp_path_factory):
         path = results.path / "study.yaml"
         path.write_text(STUDY.format(name=name.partition("@")[0], driver=name, qos=levels), encoding="utf-8")
         study = read_study(path, settings=(), drivers={name: DriverFacts(has_clusters=True)})
-        study = replace(study, analysis=replace(study.analysis, guards=OPEN))
+        study = replace(study, analysis=replace(study.analysis, guards=OPEN_GUARDS))
         for run in make_plan(study, missing={}).runs:
             make_run(run, study, results.run(run.id), watcher=Silent())
     spark = open_session(app="brokerlab-contract")

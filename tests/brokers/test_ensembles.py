@@ -14,7 +14,7 @@ from dataclasses import replace
 import psutil
 import pytest
 from broker_rig import CHOICE, is_running
-from ensemble_rig import ROUNDS, crossings, wait_until
+from ensemble_rig import ROUNDS, Silent, crossings, wait_until
 
 from brokerlab.brokers.base import Group, Security
 from brokerlab.brokers.process import owns_listener
@@ -60,14 +60,6 @@ MIXED = """\
     one: {driver: mosquitto}
     two: {driver: amqtt}
 """
-
-
-class Silent:
-    def run_started(self, run, number, total): ...
-
-    def phase_started(self, name, seconds): ...
-
-    def run_ended(self, run, verdict, reasons, seconds): ...
 
 
 class Killing(Silent):
