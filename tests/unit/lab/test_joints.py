@@ -8,7 +8,7 @@ import pytest
 from brokerlab.bridge.joint import CONFIG
 from brokerlab.brokers.base import Node
 from brokerlab.brokers.registry import driver
-from brokerlab.lab.joints import joint_process
+from brokerlab.lab.joints import Span, joint_process
 from brokerlab.load.client import Login
 
 
@@ -25,7 +25,13 @@ from brokerlab.load.client import Login
 def test_joint_speaks_the_latest_version_that_carries_its_qos(tmp_path: Path, names, qos, protocol):
     nodes = [Node(("broker",), "127.0.0.1", 1883 + number) for number in range(2)]
     joint = joint_process(
-        (0, 1), nodes, [driver(name) for name in names], login=Login(), qos=qos, folder=tmp_path, namespace=None
+        Span((0, 1), (0, 1), ("#",)),
+        nodes,
+        [driver(name) for name in names],
+        login=Login(),
+        qos=qos,
+        folder=tmp_path,
+        namespace=None,
     )
 
     brokers = json.loads(joint.node.files[CONFIG])["brokers"]
