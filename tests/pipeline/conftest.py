@@ -17,6 +17,10 @@ from brokerlab.pipeline.session import open_session
 @pytest.fixture(scope="session")
 def spark():
     with open_session(app="brokerlab-tests", master=os.environ.get("BROKERLAB_SPARK", "local[2]")) as session:
+        # Frames of ten rows: compiling their plans would take longer than all else. The whole way through the program
+        # (tests/e2e) has it as users do.
+        session.conf.set("spark.sql.codegen.wholeStage", "false")
+        session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         yield session
 
 

@@ -40,7 +40,8 @@ class Tables(Mapping):
     """The tables of an analysis that writes nothing: each is made when another asks for it."""
 
     def __init__(self, partials, runs):
-        self._analysis = Analysis(partials, runs, runs, self, confidence_percent=95, most_runs=5)
+        filled = frozenset([*FAMILIES, *MANIFESTS.names])
+        self._analysis = Analysis(partials, runs, runs, self, filled, confidence_percent=95, most_runs=5)
 
     def __getitem__(self, name):
         return import_module(f"brokerlab.pipeline.transforms.{name}").make(self._analysis)

@@ -4,7 +4,7 @@ import pytest
 from pipeline_runs import RunBuilder
 
 from brokerlab.errors import UserError
-from brokerlab.pipeline.manifests import manifests_table, places_tables, read_facts, read_runs
+from brokerlab.pipeline.manifests import manifests_table, places_of, read_facts, read_runs
 from brokerlab.pipeline.schemas import arrow_schema
 from brokerlab.pipeline.schemas.manifests import MANIFESTS
 
@@ -122,10 +122,10 @@ def test_one_bad_manifest_does_not_stop_the_others(study):
 def test_places_count_numbers_as_numbers(study):
     for cell, repetition in (("rate-100", 1), ("rate-20", 10), ("rate-20", 2)):
         RunBuilder(cell=cell, repetition=repetition).write(study)
-    runs, cells = places_tables(read_runs(study)[0])
+    places = places_of(read_runs(study)[0])
 
-    assert runs.column("run_id").to_pylist() == ["rate-20/2", "rate-20/10", "rate-100/1"]
-    assert cells.to_pylist() == [{"cell": "rate-20", "position": 0}, {"cell": "rate-100", "position": 1}]
+    assert places["run_id"].to_pylist() == ["rate-20/2", "rate-20/10", "rate-100/1"]
+    assert places["cell"].to_pylist() == ["rate-20", "rate-100"]
 
 
 def test_the_table_has_the_schema_of_spark(study):

@@ -7,7 +7,6 @@ from brokerlab.pipeline.columns import (
     bucket_middle,
     contract,
     contract_verdict,
-    place_among,
     reaches,
     sample_sd,
     share,
@@ -103,9 +102,3 @@ def test_reaches_the_rank(spark):
     rows = [(2996, 3000, False), (2997, 3000, True), (1, 1, True), (0, 1, False), (None, 5, None)]
 
     assert differences(spark, "c long, n long, expected boolean", rows, reaches("c", "n", parts_of_10000=9990)) == []
-
-
-def test_place_among_names(spark):
-    rows = [("a", 1), ("b", 2), ("z", 0), (None, None)]
-
-    assert differences(spark, "name string, expected long", rows, place_among("name", ("a", "b"))) == []

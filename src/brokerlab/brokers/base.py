@@ -45,6 +45,7 @@ class Departure(StrEnum):
     CLOSES_INSTEAD_OF_REFUSING = "answers a wrong password by closing the connection, without a CONNACK"
     CLOSES_AT_SUBSCRIBE = "closes the connection of a client that subscribes before its CONNACK, or right after"
     HANGS_UP_ON_WS = "closes a WebSocket at a wrong password, where MQTT has a CONNACK that refuses"
+    LOSES_PROPERTIES = "passes no user property of MQTT 5.0 on"
     LISTENS_ELSEWHERE = "also listens on addresses that it was not told"
 
 

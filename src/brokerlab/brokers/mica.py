@@ -42,7 +42,7 @@ class Mica:
         has_credentials=True,
         has_shared_subscriptions=True,
         is_scalable=True,
-        departs=(Departure.DISORDERS,),
+        departs=(Departure.DISORDERS, Departure.LOSES_PROPERTIES),
         licence="Apache-2.0",
     )
 

@@ -40,7 +40,7 @@ class Mosca:
         has_credentials=True,
         has_client_certificates=True,
         has_permissions=True,
-        departs=(Departure.RAISES_QOS, Departure.NO_RETAIN_FLAG),
+        departs=(Departure.RAISES_QOS, Departure.NO_RETAIN_FLAG, Departure.CLOSES_AT_SUBSCRIBE),
         licence="MIT",
     )
 

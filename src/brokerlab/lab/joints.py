@@ -12,7 +12,7 @@ from pathlib import Path
 
 from brokerlab.bridge.joint import COUNTERS, JOINED, Side, joint_between
 from brokerlab.brokers.address import written_address
-from brokerlab.brokers.base import Abilities, Broker, Node
+from brokerlab.brokers.base import Abilities, Broker, Departure, Node
 from brokerlab.brokers.process import BrokerProcess
 from brokerlab.errors import RunError
 from brokerlab.load.client import Login
@@ -115,9 +115,10 @@ def counts_of(joint: BrokerProcess) -> dict[str, dict[str, int]]:
 
 
 def _speaks_latest(end: Abilities, qos: int) -> bool:
-    """A bridge keeps to the QoS that a broker names."""
+    """A bridge keeps to the QoS that a broker names, and knows its own messages by a property that they come with."""
     is_enough = end.says_qos_at_5 is None or end.says_qos_at_5 >= qos
-    return _LATEST in end.protocols and not end.has_port_per_protocol and is_enough
+    is_marked = Departure.LOSES_PROPERTIES not in end.departs
+    return _LATEST in end.protocols and not end.has_port_per_protocol and is_enough and is_marked
 
 
 def await_joined(joints: Iterable[BrokerProcess]) -> None:

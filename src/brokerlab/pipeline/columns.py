@@ -123,8 +123,3 @@ def quantile_ms(parts_of_10000: int, *, of: Column | None = None) -> Column:
     is_reached = reaches("cumulative", "n", parts_of_10000=parts_of_10000)
     middle = ms(bucket_middle("least_ns", "most_ns"))
     return F.min(F.when(is_reached if of is None else of & is_reached, middle))
-
-
-def place_among(column: str, names: Sequence[str]) -> Column:
-    """The place of a name in a list, for sorting; names that are not in it come first."""
-    return F.array_position(F.array(*(F.lit(name) for name in names)), F.col(column))

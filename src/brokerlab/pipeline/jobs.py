@@ -7,8 +7,8 @@ import fcntl
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -19,20 +19,20 @@ from pyspark.sql import functions as F
 from brokerlab import inventory
 from brokerlab.errors import UserError
 from brokerlab.inventory import Thing
-from brokerlab.pipeline.columns import place_among
+from brokerlab.pipeline.finished import FinishedTables
 from brokerlab.pipeline.known import KnownPartials
-from brokerlab.pipeline.manifests import RunFacts, manifests_table, places_tables, read_runs
-from brokerlab.pipeline.schemas import TABLES
+from brokerlab.pipeline.manifests import RunFacts, filled_columns, manifests_table, places_of, read_runs
 from brokerlab.pipeline.schemas.captured import FOLLOWED, MATCHED, TAPS
-from brokerlab.pipeline.schemas.kinds import Among
-from brokerlab.pipeline.schemas.manifests import CELL_PLACES, MANIFESTS, RUN_PLACES
+from brokerlab.pipeline.schemas.families import FAMILIES
+from brokerlab.pipeline.schemas.manifests import MANIFESTS
 from brokerlab.pipeline.sources import read_back, read_partials, small_frame, write
 from brokerlab.pipeline.tables import TABLE_NAMES, read_table
-from brokerlab.pipeline.transforms import Analysis, Captures, family
+from brokerlab.pipeline.transforms import Analysis, Captures
 from brokerlab.record.directory import StudyDirectory
 
 Say = Callable[[str], None]
 
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _WORKSHOP = ".analysis"  # below tables/; whatever is in it is ours to remove
 
 
@@ -62,8 +62,7 @@ def analyze(
     say = notify or (lambda _: None)
     with _workshop(results) as folder:
         partials = _partials(spark, results, facts, folder, say)
-        tables = _Tables(spark, facts, folder, say)
-        tables.make(partials, confidence_percent=confidence_percent)
+        _make_tables(spark, facts, partials, folder, confidence_percent=confidence_percent, say=say)
         _put_in_place(folder, results)
     return _summary(results, problems)
 
@@ -84,71 +83,80 @@ def _partials(
     return known.read(spark, folder)
 
 
-class _Tables:
-    """The tables of one analysis on their way to the workshop's folder."""
-
-    def __init__(self, spark: SparkSession, facts: Sequence[RunFacts], folder: Path, say: Say) -> None:
-        self._spark, self._facts, self._folder, self._say = spark, facts, folder, say
-        run_places, cell_places = places_tables(facts)
-        self._run_places = spark.createDataFrame(run_places, schema=RUN_PLACES)
-        self._cell_places = spark.createDataFrame(cell_places, schema=CELL_PLACES)
-
-    def make(self, partials: DataFrame, *, confidence_percent: float) -> None:
-        """Writes every table once; a later one reads what an earlier one wrote instead of computing it again."""
-        finished: dict[str, DataFrame] = {}
-        analysis = Analysis(
-            partials=partials,
-            manifests=self._spark.createDataFrame(manifests_table(self._facts), schema=MANIFESTS),
-            runs=self._readable(partials),
-            tables=finished,
-            confidence_percent=confidence_percent,
-            most_runs=max(Counter(run.row["cell"] for run in self._facts).values()),
-            captures=self._captures(),
-        )
+def _make_tables(
+    spark: SparkSession,
+    facts: Sequence[RunFacts],
+    partials: DataFrame,
+    folder: Path,
+    *,
+    confidence_percent: float,
+    say: Say,
+) -> None:
+    """Writes every table once; a later one is made of what an earlier one came to instead of computing it again."""
+    finished = FinishedTables(spark, folder / "tables", places_of(facts))
+    filled, damaged = _contents(partials)
+    readable = [run for run in facts if run.run_id not in damaged]
+    analysis = Analysis(
+        partials=partials,
+        manifests=spark.createDataFrame(manifests_table(facts), schema=MANIFESTS),
+        runs=spark.createDataFrame(manifests_table(readable), schema=MANIFESTS),
+        tables=finished,
+        filled=filled | filled_columns(readable),
+        confidence_percent=confidence_percent,
+        most_runs=max(Counter(run.row["cell"] for run in facts).values()),
+        captures=_captures(spark, facts, folder, say),
+    )
+    with _interpreted(spark) if analysis.captures is None else nullcontext():
         for name in TABLE_NAMES:
-            module = import_module(f"brokerlab.pipeline.transforms.{name}")
-            finished[name] = self._save(name, module.make(analysis))
+            say(f"table {name}")
+            finished.add(name, import_module(f"brokerlab.pipeline.transforms.{name}").make(analysis))
 
-    def _captures(self) -> Captures | None:
-        """What the runs' captures come to; without any, nothing of what reads them is even loaded."""
-        if not any((run.directory.path / "traffic").is_dir() for run in self._facts):
-            return None
-        reading = import_module("brokerlab.pipeline.capture.reading")
-        if not (taps := reading.taps_of_runs(self._facts)):
-            return None
-        self._say(f"reading {len(taps)} captures")
-        write(reading.read_captures(self._spark, taps), self._folder / "followed")
-        followed = read_back(self._spark, self._folder / "followed", FOLLOWED)
-        write(reading.match_messages(followed), self._folder / "matched")
-        return Captures(
-            taps=small_frame(self._spark, [tap.row() for tap in taps], TAPS),
-            followed=followed,
-            matched=read_back(self._spark, self._folder / "matched", MATCHED),
-        )
 
-    def _readable(self, partials: DataFrame) -> DataFrame:
-        """One row of MANIFESTS per run without a damaged file; found out once and not once a table."""
-        damaged = {row.run_id for row in family(partials, "problem").select("run_id").collect()}
-        facts = [run for run in self._facts if run.run_id not in damaged]
-        return self._spark.createDataFrame(manifests_table(facts), schema=MANIFESTS)
+@contextmanager
+def _interpreted(spark: SparkSession) -> Iterator[None]:
+    """Plans are interpreted meanwhile: compiling them costs more than half of the time where partials are few.
 
-    def _save(self, name: str, table: DataFrame) -> DataFrame:
-        self._say(f"table {name}")
-        path = self._folder / "tables" / name
-        write(self._in_order(name, table), path)
-        return read_back(self._spark, path, TABLES[name].columns)
+    Rows of captures are many, and worth the compiling.
+    """
+    before = {name: spark.conf.get(name) for name in _INTERPRETED}
+    _configure(spark, _INTERPRETED)
+    try:
+        yield
+    finally:
+        _configure(spark, before)
 
-    def _in_order(self, name: str, table: DataFrame) -> DataFrame:
-        """The table as one sorted file: a reader without Spark gets its rows in an order that means something."""
-        order = [place_among(by.column, by.values) if isinstance(by, Among) else F.col(by) for by in TABLES[name].order]
-        return self._placed(table).coalesce(1).sortWithinPartitions(*order).select(*TABLES[name].columns.names)
 
-    def _placed(self, table: DataFrame) -> DataFrame:
-        """With the `position` of the row's run or cell, where it is about one."""
-        for key, places in (("run_id", self._run_places), ("cell", self._cell_places)):
-            if key in table.columns:
-                return table.join(F.broadcast(places), on=key, how="left")
-        return table
+def _configure(spark: SparkSession, values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is not None:
+            spark.conf.set(name, value)
+
+
+def _contents(partials: DataFrame) -> tuple[frozenset[str], frozenset[str]]:
+    """The families that have rows, and the runs with a damaged file; found out once and not once a table."""
+    (found,) = partials.agg(
+        *(F.count(name).alias(name) for name in FAMILIES),
+        F.collect_set(F.when(F.col("problem").isNotNull(), F.col("run_id"))).alias("damaged"),
+    ).collect()
+    return frozenset(name for name in FAMILIES if found[name]), frozenset(found["damaged"])
+
+
+def _captures(spark: SparkSession, facts: Sequence[RunFacts], folder: Path, say: Say) -> Captures | None:
+    """What the runs' captures come to; without any, nothing of what reads them is even loaded."""
+    if not any((run.directory.path / "traffic").is_dir() for run in facts):
+        return None
+    reading = import_module("brokerlab.pipeline.capture.reading")
+    if not (taps := reading.taps_of_runs(facts)):
+        return None
+    say(f"reading {len(taps)} captures")
+    write(reading.read_captures(spark, taps), folder / "followed")
+    followed = read_back(spark, folder / "followed", FOLLOWED)
+    write(reading.match_messages(followed), folder / "matched")
+    return Captures(
+        taps=small_frame(spark, [tap.row() for tap in taps], TAPS),
+        followed=followed,
+        matched=read_back(spark, folder / "matched", MATCHED),
+    )
 
 
 @contextmanager

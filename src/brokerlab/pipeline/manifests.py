@@ -4,7 +4,7 @@ A manifest that cannot be read is a problem to report; the other runs come out a
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -14,7 +14,7 @@ from brokerlab.errors import UserError
 from brokerlab.pipeline.manifest_row import Phase, payload_classes, row_of, run_id_of, whole_or_none
 from brokerlab.pipeline.origin import HERE, Origin, origin_of
 from brokerlab.pipeline.schemas import arrow_schema
-from brokerlab.pipeline.schemas.manifests import CELL_PLACES, MANIFESTS, RUN_PLACES
+from brokerlab.pipeline.schemas.manifests import MANIFESTS
 from brokerlab.record.directory import RunDirectory, StudyDirectory
 from brokerlab.record.manifest import Json
 from brokerlab.study.topics import topic_matches
@@ -135,19 +135,15 @@ def manifests_table(facts: Sequence[RunFacts]) -> pa.Table:
     return pa.Table.from_pylist([dict(run.row) for run in facts], schema=arrow_schema(MANIFESTS))
 
 
-def places_tables(facts: Sequence[RunFacts]) -> tuple[pa.Table, pa.Table]:
-    """The place of every run, and of every cell, in the order of the list."""
-    runs = [{"run_id": run.run_id, "position": position} for position, run in enumerate(facts)]
-    cells = [{"cell": cell, "position": position} for position, cell in enumerate(dict.fromkeys(_cells(facts)))]
-    return (
-        pa.Table.from_pylist(runs, schema=arrow_schema(RUN_PLACES)),
-        pa.Table.from_pylist(cells, schema=arrow_schema(CELL_PLACES)),
-    )
+def places_of(facts: Sequence[RunFacts]) -> dict[str, pa.Array]:
+    """All runs, and all cells, in the order of the list."""
+    cells = dict.fromkeys(run.row["cell"] for run in facts)
+    return {"run_id": pa.array([run.run_id for run in facts], pa.string()), "cell": pa.array(list(cells), pa.string())}
 
 
-def _cells(facts: Sequence[RunFacts]) -> Iterator[str]:
-    for run in facts:
-        yield run.row["cell"]
+def filled_columns(facts: Sequence[RunFacts]) -> frozenset[str]:
+    """The columns of the manifests' rows that say something of at least one run."""
+    return frozenset(name for run in facts for name, value in run.row.items() if value)
 
 
 def _refuse_wrong_types(facts: RunFacts) -> None:

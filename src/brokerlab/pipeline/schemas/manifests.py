@@ -97,7 +97,3 @@ MANIFESTS = schema(
     links=T.ArrayType(LINK),
     faults=T.ArrayType(FAULT),
 )
-
-# Places in the order of every table: cells in natural order, then repetitions.
-RUN_PLACES = schema(run_id=TEXT, position=INT)
-CELL_PLACES = schema(cell=TEXT, position=INT)

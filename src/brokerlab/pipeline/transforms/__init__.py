@@ -1,6 +1,7 @@
 """Partial results to tables: pure functions from frames to frames, one module per table.
 
-A module bears its table's name, and its `make` says what of an analysis the table is made of.
+A module bears its table's name, and its `make` says what of an analysis the table is made of; it gives None where
+that is nothing at all, so that a table without rows costs no job.
 """
 
 from collections.abc import Mapping
@@ -8,7 +9,6 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,7 @@ class Analysis:
     manifests: DataFrame  # of schemas.manifests.MANIFESTS
     runs: DataFrame  # the same, without the runs that cannot be read
     tables: Mapping[str, DataFrame]  # those that come before it in TABLE_NAMES, finished
+    filled: frozenset[str]  # the families of partials, and columns of manifests, that are not empty in all runs
     confidence_percent: float
     most_runs: int  # of one cell
     captures: "Captures | None" = None  # None where no run has any
@@ -31,11 +32,6 @@ class Captures:
     taps: DataFrame  # of TAPS
     followed: DataFrame  # of FOLLOWED
     matched: DataFrame  # of MATCHED
-
-
-def no_rows(runs: DataFrame, columns: T.StructType) -> DataFrame:
-    """A table without rows, of the session that another frame has."""
-    return runs.sparkSession.createDataFrame([], columns)
 
 
 def family(partials: DataFrame, name: str) -> DataFrame:

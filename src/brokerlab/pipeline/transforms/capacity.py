@@ -11,8 +11,8 @@ _KEY = ("run_id", "phase")
 _NS_PER_S = 1e9
 
 
-def make(analysis: Analysis) -> DataFrame:
-    return capacity_table(analysis.partials, runs=analysis.runs)
+def make(analysis: Analysis) -> DataFrame | None:
+    return capacity_table(analysis.partials, runs=analysis.runs) if "trials" in analysis.filled else None
 
 
 def capacity_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import total
 from brokerlab.pipeline.schemas.captures import CAPTURES
-from brokerlab.pipeline.transforms import Analysis, no_rows
+from brokerlab.pipeline.transforms import Analysis
 
 _KEY = ["run_id", "tap"]
 _OF_FILES = (
@@ -20,9 +20,9 @@ _OF_FILES = (
 _OF_STREAMS = ("connections", "unopened", "foreign", "gaps", "gap_bytes", "reordered", "lost_step", "cut_packets")
 
 
-def make(analysis: Analysis) -> DataFrame:
+def make(analysis: Analysis) -> DataFrame | None:
     if analysis.captures is None:
-        return no_rows(analysis.runs, CAPTURES)
+        return None
     return captures_table(analysis.captures.followed, taps=analysis.captures.taps, runs=analysis.runs)
 
 

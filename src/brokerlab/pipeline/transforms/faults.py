@@ -15,8 +15,8 @@ _FEWEST = 2.0  # arrivals in a bin, below which a rate cannot be told
 _BIN_NS = 100_000_000
 
 
-def make(analysis: Analysis) -> DataFrame:
-    return faults_table(analysis.partials, runs=analysis.runs)
+def make(analysis: Analysis) -> DataFrame | None:
+    return faults_table(analysis.partials, runs=analysis.runs) if "faults" in analysis.filled else None
 
 
 def faults_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import accumulated, ms, quantile_ms, sample_sd, share, total
 from brokerlab.pipeline.schemas.legs import FROM_BROKER, LEGS, THROUGH_BROKER, TO_BROKER
-from brokerlab.pipeline.transforms import Analysis, no_rows
+from brokerlab.pipeline.transforms import Analysis
 
 _OTHERS = "others from broker"
 _KEY = ("run_id", "tap", "leg")
@@ -13,9 +13,9 @@ _QUANTILES = {"p50_ms": 5000, "p95_ms": 9500, "p99_ms": 9900, "p99_9_ms": 9990}
 _SUMS = ("messages", "payload_bytes", "unmatched", "ambiguous", "n", "negative_count")
 
 
-def make(analysis: Analysis) -> DataFrame:
+def make(analysis: Analysis) -> DataFrame | None:
     if analysis.captures is None:
-        return no_rows(analysis.runs, LEGS)
+        return None
     return legs_table(analysis.captures.matched, runs=analysis.runs)
 
 

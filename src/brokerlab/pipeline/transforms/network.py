@@ -7,8 +7,8 @@ from brokerlab.pipeline.schemas.network import NETWORK
 from brokerlab.pipeline.transforms import Analysis
 
 
-def make(analysis: Analysis) -> DataFrame:
-    return network_table(analysis.runs)
+def make(analysis: Analysis) -> DataFrame | None:
+    return network_table(analysis.runs) if "links" in analysis.filled else None
 
 
 def network_table(runs: DataFrame) -> DataFrame:

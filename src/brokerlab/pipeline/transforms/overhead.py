@@ -9,8 +9,8 @@ from brokerlab.pipeline.schemas.overhead import OVERHEAD
 from brokerlab.pipeline.transforms import Analysis, family
 
 
-def make(analysis: Analysis) -> DataFrame:
-    return overhead_table(analysis.partials, runs=analysis.runs)
+def make(analysis: Analysis) -> DataFrame | None:
+    return overhead_table(analysis.partials, runs=analysis.runs) if "inbound" in analysis.filled else None
 
 
 def overhead_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:

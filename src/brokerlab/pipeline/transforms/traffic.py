@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import share, total
 from brokerlab.pipeline.schemas.traffic import TRAFFIC
-from brokerlab.pipeline.transforms import Analysis, no_rows
+from brokerlab.pipeline.transforms import Analysis
 
 _KEY = ("run_id", "tap", "phase")
 _SIZES = ("bytes", "to_broker_bytes")
@@ -13,9 +13,9 @@ _SUMS = ("packets", "bytes", "to_broker_packets", "to_broker_bytes", "payload_by
 _FRAMES, _ALL, _REST = "frames", "all", "TCP/IP"
 
 
-def make(analysis: Analysis) -> DataFrame:
+def make(analysis: Analysis) -> DataFrame | None:
     if analysis.captures is None:
-        return no_rows(analysis.runs, TRAFFIC)
+        return None
     return traffic_table(analysis.captures.followed, runs=analysis.runs)
 
 
