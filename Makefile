@@ -76,7 +76,7 @@ check: .venv/.ready
 	@tools/timed "imports and sizes" $(python) -m pytest -q -s tests/unit/test_imports.py tests/unit/test_sizes.py
 
 bench: setup
-	@tools/ensure-debian mosquitto mosquitto-clients tcpdump tshark
+	@tools/ensure-debian mosquitto mosquitto-clients iproute2 tcpdump tshark
 	@$(python) -m bench
 
 pin: .venv/.ready

@@ -57,6 +57,8 @@ def broker(folder: Path, *, config: str = CONFIG) -> Iterator[BrokerProcess]:
 def measured(port: int, cpu_s: Callable[[], float], *, settle_s: float, seconds: float) -> Span:
     """Watches the broker's counter from `settle_s` after the first delivery on, for `seconds` or a little longer.
 
+    It counts what the broker queues: right where nobody floods it, as behind a bridge.
+
     CPU time is read whenever the counter speaks, so that both are of the same time.
     """
     with Client(HOST, port) as client:

@@ -2,8 +2,8 @@
 
 64-byte payload; one to one, ten publishers to one subscriber, one publisher to ten subscribers; each tool as fast as
 it goes, one after the other in rounds, each with a broker of its own.
-Counted apart from any tool's word: deliveries are the payload bytes that the broker says it sent, CPU is user + system
-time of all processes of the tool, both over the same seconds in the middle of its work.
+Counted apart from any tool's word: deliveries are the bytes that its subscribers have read, as the kernel tells, CPU is
+user + system time of all processes of the tool, both over the same seconds in the middle of its work.
 """
 
 import argparse
@@ -18,7 +18,8 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from bench.broker import HOST, Span, broker, measured
+from bench.broker import HOST, Span, broker
+from bench.reading import measured
 from bench.tools import TOOLS, Load, Tool, start, stop
 from brokerlab import inventory
 from brokerlab.load.crew import Crew
@@ -62,7 +63,7 @@ def ours(load: Load, folder: Path) -> Cost:
         processes = [psutil.Process(pid) for pid in crew.pids().values()]
         start_ns = time.monotonic_ns() + 50_000_000
         crew.go(Go(start_ns, start_ns, start_ns + _LONGEST_S * 10**9))
-        return Cost.of(measured(load.port, lambda: cpu_s(processes), settle_s=SETTLE_S, seconds=SECONDS))
+        return cost_of(load, processes, level=4)
 
 
 def theirs(tool: Tool, load: Load) -> Cost:
@@ -73,9 +74,16 @@ def theirs(tool: Tool, load: Load) -> Cost:
             time.sleep(1.0)  # none of them says when it has subscribed
         running += start(publishers)
         processes = [psutil.Process(each.pid) for each in running]
-        return Cost.of(measured(load.port, lambda: cpu_s(processes), settle_s=SETTLE_S, seconds=SECONDS))
+        return cost_of(load, processes, level=tool.level)
     finally:
         stop(running)
+
+
+def cost_of(load: Load, processes: list[psutil.Process], *, level: int) -> Cost:
+    span = measured(
+        load.port, lambda: cpu_s(processes), qos=load.qos, level=level, settle_s=SETTLE_S, seconds=SECONDS
+    )  # fmt: skip
+    return Cost.of(span)
 
 
 def cpu_s(processes: list[psutil.Process]) -> float:

@@ -27,6 +27,7 @@ class Tool:
     program: str  # that must be on the path; empty where it comes with us
     commands: Callable[[Load], Commands]
     qos: tuple[int, ...] = (0, 1, 2)
+    level: int = 4  # of the protocol that it speaks
 
     @property
     def is_here(self) -> bool:
@@ -68,7 +69,7 @@ TOOLS = (
     Tool("mosquitto_pub/sub", "mosquitto_pub", _mosquitto),
     Tool("paho", "", _paho),
     Tool("mqttwrk", "mqttwrk", _mqttwrk, qos=(0, 1)),  # aborts at QoS 2
-    Tool("mqttv5-cli", "mqttv5", _mqttv5),
+    Tool("mqttv5-cli", "mqttv5", _mqttv5, level=5),
 )
 
 
