@@ -11,6 +11,7 @@ from brokerlab.cli.progress import duration
 from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, StudyArgument, prepare, study_path
 from brokerlab.cli.terminal import Columns, heading, say, table
 from brokerlab.errors import UserError
+from brokerlab.lab.calibration import calibration_section
 from brokerlab.lab.ensemble import bridges_of
 from brokerlab.pipeline.java import HINT, find_java
 from brokerlab.quality.study import collected, is_classification, model_of, read_classification
@@ -120,4 +121,6 @@ def machine_notes(plan: Plan) -> list[str]:
         notes.append(f"broker and load share {usable_cores()} cores: a run in which the load was the limit is invalid")
     if find_java() is None:
         notes.append(f"no Java for the analysis: {HINT}")
+    if (reason := calibration_section()["reason"]) is not None:
+        notes.append(f"the manifests will not have the meter's ceilings: {reason}")
     return notes

@@ -9,6 +9,7 @@ from brokerlab.brokers.base import Missing
 from brokerlab.cli.plan import machine_notes
 from brokerlab.cli.studies import prepare
 from brokerlab.errors import UserError
+from brokerlab.lab.calibration import store_calibration
 
 pytestmark = pytest.mark.unit
 
@@ -105,3 +106,15 @@ def test_password_that_is_not_at_hand_is_found_before_anything_starts(brokerlab:
     assert done.returncode == 64
     assert "scenario.workload.credentials: the environment has no BROKERLAB_NOT_SET" in done.stderr
     assert brokerlab("plan", str(study), "--set", credentials, env={"BROKERLAB_NOT_SET": "x"}).returncode == 0
+
+
+def test_a_machine_that_was_never_calibrated_is_noted(
+    monkeypatch: pytest.MonkeyPatch, study: Path, tmp_path: Path
+) -> None:
+    plan = prepare(str(study), settings=[], levels=[]).plan
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    before = machine_notes(plan)
+    store_calibration({"format": 1})
+
+    assert any("never calibrated: brokerlab calibrate" in note for note in before)
+    assert not any("calibrated" in note for note in machine_notes(plan))
