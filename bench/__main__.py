@@ -15,6 +15,7 @@ from brokerlab.lab.calibrate import calibrate
 CONNECTIONS = 10_000
 MESSAGES = 100_000_000
 DELIVERIES_MILLION = 50
+OTHERS_MILLION = (10, 100)  # whether time grows with the data
 
 
 def run_peers(rounds: int) -> None:
@@ -35,7 +36,7 @@ def run_ceiling(_rounds: int) -> None:
 
 
 PARTS = {
-    "analysis": lambda _: analysis.run(DELIVERIES_MILLION),
+    "analysis": lambda _: analysis.run(DELIVERIES_MILLION, also=OTHERS_MILLION),
     "peers": run_peers,
     "bridges": bridges.run,
     "ceiling": run_ceiling,

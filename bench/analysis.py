@@ -7,12 +7,18 @@ quantiles of latency; expected, lost, duplicated and reordered; and per flow mea
 between arrivals. Counts must be equal, quantiles within a bucket. Spark's start, with a first small study, is not in
 the time, and printed apart; the writing of the tables is. CPU time stands beside the time that passed, because the
 machine may have had other things to do.
+Twenty runs have deliveries of their own; those beyond share the raw files of the first twenty by hard links, so that
+a study of a thousand million deliveries fits on a small disk. They are read and reduced like any other.
+
+    python -m bench.analysis --million 50 --also 10 100       beside DuckDB at 50; ours alone at the others
+    python -m bench.analysis --million 1000 --ours-only
 """
 
 import argparse
+import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +48,7 @@ from brokerlab.record.schemas import RAW_SCHEMAS
 
 PUBLISHERS, SUBSCRIBERS = 3, 15
 PER_RUN = 2_500_000
+DISTINCT_RUNS = 20
 STEP_NS = 10_000
 S = 1_000_000_000
 ALL_THREE = "latency, ledger and jitter"
@@ -68,7 +75,7 @@ class Timing:
     what: str
     million: float
     ours: Cost
-    theirs: Cost
+    theirs: Cost | None  # None: not asked
 
 
 def write_study(path: Path, *, deliveries: int) -> StudyDirectory:
@@ -76,8 +83,21 @@ def write_study(path: Path, *, deliveries: int) -> StudyDirectory:
     (path / "runs").mkdir(parents=True)
     study = StudyDirectory(path)
     for number in range(max(1, round(deliveries / PER_RUN))):
-        _write_run(study, number, deliveries=min(deliveries, PER_RUN))
+        if number < DISTINCT_RUNS:
+            _write_run(study, number, deliveries=min(deliveries, PER_RUN))
+        else:
+            _link_run(study, number)
     return study
+
+
+def _link_run(study: StudyDirectory, number: int) -> None:
+    """A run with a manifest of its own and the raw files of one of the first."""
+    run, same = (study.run(f"broker-x.run-{each}/1") for each in (number, number % DISTINCT_RUNS))
+    for kind in ("publications", "deliveries"):
+        run.raw(kind).mkdir(parents=True)
+        for file in same.raw(kind).iterdir():
+            os.link(file, run.raw(kind) / file.name)
+    _write_manifest(run.manifest_path, number, end_ns=same.manifest()["phases"][2]["end_ns"])
 
 
 def _write_run(study: StudyDirectory, number: int, *, deliveries: int) -> None:
@@ -243,20 +263,22 @@ class Ours:
         return {name: duckdb.read_parquet(f"{folder / name}/*.parquet").to_arrow_table().to_pylist() for name in names}
 
 
-def compare(spark: SparkSession, *, deliveries: int) -> list[Timing]:
+def compare(spark: SparkSession, *, deliveries: int, is_theirs_too: bool) -> list[Timing]:
     with inventory.temporary_folder("brokerlab-bench-") as folder:
         started = time.perf_counter()
         study = write_study(folder / "study", deliveries=deliveries)
         print(f"{deliveries:,} deliveries written after {time.perf_counter() - started:.0f} s", flush=True)
-        ours, theirs = Ours(spark, study, folder), Theirs(study)
+        ours, million = Ours(spark, study, folder), deliveries / 1e6
         ours_of_all, made = _timed(lambda: ours.tables(("latency", "delivery", "jitter")))
+        if not is_theirs_too:
+            return [Timing(ALL_THREE, million, ours_of_all, None)]
+        theirs = Theirs(study)
         of_arrivals, _ = _timed(theirs.latency)
         of_latency, latency = _timed(theirs.first_latency)
         of_ledger, ledger = _timed(theirs.ledger)
         of_jitter, jitter = _timed(theirs.jitter)
         _check(made, latency, ledger, jitter)
         ours_of_latency, _ = _timed(lambda: ours.tables(("latency",)))
-        million = deliveries / 1e6
         return [
             Timing(ALL_THREE, million, ours_of_all, of_arrivals + of_ledger + of_jitter),
             Timing(LATENCY, million, ours_of_latency, of_latency),
@@ -313,9 +335,8 @@ def _memory() -> Iterator[list[float]]:
         watcher.join()
 
 
-def run(million: float, *, growth: bool = True) -> None:
-    """The comparison at half and at full size: also says whether time grows with the data."""
-    sizes = [million / 2, million] if growth else [million]
+def run(million: float, *, also: Sequence[float] = (), is_theirs_too: bool = True) -> None:
+    """The comparison at one size, and ours alone at others: whether time grows with the data."""
     timings: list[Timing] = []
     started = time.perf_counter()
     with open_session(app="brokerlab-bench", master=f"local[{CORES}]") as spark:
@@ -323,31 +344,46 @@ def run(million: float, *, growth: bool = True) -> None:
             first = Ours(spark, write_study(folder / "study", deliveries=100_000), folder)
             first.tables(("latency", "delivery", "jitter"))
         print(f"Spark's start and a first small study: {time.perf_counter() - started:.0f} s", flush=True)
-        for size in sizes:
-            timings += compare(spark, deliveries=round(size * 1e6))
+        for size in sorted((million, *also)):
+            beside = is_theirs_too and size == million
+            timings += compare(spark, deliveries=round(size * 1e6), is_theirs_too=beside)
             show(timings)
 
 
 def show(timings: list[Timing]) -> None:
     table = Table(title=f"Raw files to tables on {CORES} cores, beside DuckDB {duckdb.__version__}")
     headings = ("deliveries", "tables", "ours s", "DuckDB s", "ratio", "limit", "CPU s", "DuckDB CPU s", "ratio of CPU")
-    for heading in (*headings, "CPU per doubling", "peak MiB"):
+    for heading in (*headings, "time, of proportion", "peak MiB"):
         table.add_column(heading, justify="left" if heading == "tables" else "right")
     for each in timings:
-        half = [other.ours for other in timings if other.what == each.what and other.million == each.million / 2]
         ours, theirs = each.ours, each.theirs
         table.add_row(
-            f"{each.million:g} M", each.what, f"{ours.seconds:.1f}", f"{theirs.seconds:.1f}",
-            f"{ours.seconds / theirs.seconds:.2f}", LIMITS[each.what], f"{ours.cpu_s:.1f}", f"{theirs.cpu_s:.1f}",
-            f"{ours.cpu_s / theirs.cpu_s:.2f}", f"{ours.cpu_s / half[0].cpu_s:.2f}" if half else "-",
-            f"{ours.peak_mib:,.0f}",
+            f"{each.million:g} M", each.what, f"{ours.seconds:.1f}",
+            *(_beside(each.what, ours, theirs) if theirs else ("-",) * 3),
+            f"{ours.cpu_s:.1f}",
+            *((f"{theirs.cpu_s:.1f}", f"{ours.cpu_s / theirs.cpu_s:.2f}") if theirs else ("-",) * 2),
+            _growth(timings, each), f"{ours.peak_mib:,.0f}",
         )  # fmt: skip
     Console(width=150).print(table)
+
+
+def _beside(what: str, ours: Cost, theirs: Cost) -> tuple[str, str, str]:
+    return f"{theirs.seconds:.1f}", f"{ours.seconds / theirs.seconds:.2f}", LIMITS[what]
+
+
+def _growth(timings: list[Timing], of: Timing) -> str:
+    """The time of the next smaller size, in proportion to the deliveries, is 1."""
+    smaller = [each for each in timings if each.what == of.what and each.million < of.million]
+    if not smaller:
+        return "-"
+    before = max(smaller, key=lambda each: each.million)
+    return f"{of.ours.seconds / before.ours.seconds / (of.million / before.million):.2f}"
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--million", type=float, default=50)
-    parser.add_argument("--no-growth", action="store_true", help="only the full size")
+    parser.add_argument("--also", type=float, nargs="*", default=(), help="other sizes, ours alone")
+    parser.add_argument("--ours-only", action="store_true", help="without DuckDB")
     chosen = parser.parse_args()
-    run(chosen.million, growth=not chosen.no_growth)
+    run(chosen.million, also=chosen.also, is_theirs_too=not chosen.ours_only)

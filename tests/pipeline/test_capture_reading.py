@@ -56,10 +56,10 @@ class Read:
             for each, places in zip(segments, self.places, strict=True):
                 if name in places:
                     at = places[name]
-                    found, new = connection.feed(each.rows[each.starts[at] : each.starts[at + 1]].copy())
-                    packets.append(found)
-                    fresh.append(new)
-            packets.append(connection.finish())
+                    rows = each.rows[each.starts[at] : each.starts[at + 1]].copy()
+                    fresh.append(np.zeros(len(rows), dtype=np.int64))
+                    packets += [found.copy() for found in connection.feed(rows, fresh[-1])]
+            packets += [found.copy() for found in connection.finish()]
             self.counts.append(connection.counts())
         self.packets = np.concatenate([np.empty((0, mqtt.COLUMNS), np.int64), *packets])
         self.fresh_bytes = int(sum(each.sum() for each in fresh))

@@ -11,7 +11,6 @@ from brokerlab.pipeline.capture.compiled import Bytes, Longs
 OUT, IN = 0, 1  # from the broker, to it
 
 _ROWS = 1 << 16
-_NO_PACKETS = np.empty((0, mqtt.COLUMNS), dtype=np.int64)
 
 
 def _none(columns: int) -> list[Longs]:
@@ -63,40 +62,40 @@ class Connection:
         self.unread = np.zeros(3, dtype=np.int64)
         self._connections, self._unopened, self._foreign = 0, 0, 0
 
-    def feed(self, segments: Longs) -> tuple[Longs, Longs]:
-        """The packets that are complete with these segments, and how many bytes of each segment were new."""
-        fresh = np.zeros(len(segments), dtype=np.int64)
-        packets, at = [], 0
+    def feed(self, segments: Longs, fresh: Longs) -> Iterator[Longs]:
+        """The packets that are complete with these segments; `fresh` gets how many bytes of each segment were new.
+
+        They come in portions, each of which is there until the next is asked for.
+        """
+        at = 0
         while True:
             state = self._state
             at, pieces = streams.arrange(segments, at, state.streams, self.gaps, state.waiting, fresh)
-            packets += self._read(pieces, is_final=False)
+            yield from self._read(pieces, is_final=False)
             if at == len(segments):
-                return _joined(packets), fresh
-            packets.append(self.finish())
+                return
+            yield from self.finish()
 
-    def finish(self) -> Longs:
+    def finish(self) -> Iterator[Longs]:
         """What can be read although the rest is missing; the next segment begins another connection."""
         state = self._state
         rest = streams.give_up_all(state.streams, self.gaps, state.waiting)
-        packets = self._read(rest, is_final=True)
+        yield from self._read(rest, is_final=True)
         self._connections += 1
         self._unopened += not state.streams[IN, streams.HAS_START]
         self._foreign += int(state.about[mqtt.IS_FOREIGN])
         self._state = _State()
-        return _joined(packets)
 
-    def _read(self, pieces: list[Longs], *, is_final: bool) -> list[Longs]:
+    def _read(self, pieces: list[Longs], *, is_final: bool) -> Iterator[Longs]:
         """Towards the broker first: CONNECT says which version the answers are in."""
-        state, packets = self._state, list[Longs]()
+        state = self._state
         for way in (IN, OUT):
             if state.streams[way, streams.HAS_START] and state.reading[way, mqtt.BEGIN] < 0:
                 state.reading[way, : mqtt.REACH] = state.streams[way, streams.START], mqtt.AT_START
             state.reading[way, mqtt.REACH] = state.streams[way, streams.NEXT]
             own = pieces[way] if not len(state.pieces[way]) else np.concatenate([state.pieces[way], pieces[way]])
             if len(own):
-                packets += self._read_way(way, own, is_final)
-        return packets
+                yield from self._read_way(way, own, is_final)
 
     def _read_way(self, way: int, pieces: Longs, is_final: bool) -> Iterator[Longs]:
         """Packets, as many at a time as there is room for."""
@@ -106,7 +105,8 @@ class Connection:
                 self._data, pieces, used, way == IN, is_final, state.reading[way], state.about, self.unread,
                 state.aliases[way], room.rows, room.scratch,
             )  # fmt: skip
-            yield room.rows[:n].copy()
+            if n:
+                yield room.rows[:n]
             if missing == mqtt.ALIASES:
                 state.aliases[way] = np.full((65_536, 2), -1, dtype=np.int64)
             elif missing > mqtt.ALIASES:
@@ -120,10 +120,3 @@ class Connection:
             gaps, gap_bytes, reordered, unread_bytes, lost_step, cut_packets,
             self._connections, self._unopened, self._foreign,
         )  # fmt: skip
-
-
-def _joined(packets: list[Longs]) -> Longs:
-    filled = [rows for rows in packets if len(rows)]
-    if len(filled) == 1:
-        return filled[0]
-    return np.concatenate(filled) if filled else _NO_PACKETS

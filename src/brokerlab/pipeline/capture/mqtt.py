@@ -42,24 +42,34 @@ _SECRET = np.uint64(0x9E3779B97F4A7C15)
 _LONGEST_UNCERTAIN = 2**20
 
 
+@compiled("u8(u1[::1], u8)")
+def _word(data: Bytes, at: int) -> int:
+    """Eight bytes; places are unsigned, because for others Numba asks at each byte whether it counts from the end."""
+    return (
+        np.uint64(data[at]) | np.uint64(data[at + np.uint64(1)]) << np.uint64(8)
+        | np.uint64(data[at + np.uint64(2)]) << np.uint64(16) | np.uint64(data[at + np.uint64(3)]) << np.uint64(24)
+        | np.uint64(data[at + np.uint64(4)]) << np.uint64(32) | np.uint64(data[at + np.uint64(5)]) << np.uint64(40)
+        | np.uint64(data[at + np.uint64(6)]) << np.uint64(48) | np.uint64(data[at + np.uint64(7)]) << np.uint64(56)
+    )  # fmt: skip
+
+
 @compiled("u8(u1[::1], i8, i8)")
 def hashed(data: Bytes, at: int, size: int) -> int:
     """A 64-bit hash, eight bytes at a time."""
     value = np.uint64(size) * _SECRET
-    whole = size - size % 8
-    for k in range(at, at + whole, 8):
-        word = (
-            np.uint64(data[k]) | np.uint64(data[k + 1]) << np.uint64(8) | np.uint64(data[k + 2]) << np.uint64(16)
-            | np.uint64(data[k + 3]) << np.uint64(24) | np.uint64(data[k + 4]) << np.uint64(32)
-            | np.uint64(data[k + 5]) << np.uint64(40) | np.uint64(data[k + 6]) << np.uint64(48)
-            | np.uint64(data[k + 7]) << np.uint64(56)
-        )  # fmt: skip
-        value = (value ^ word) * _SECRET
+    k = np.uint64(at)
+    end = k + np.uint64(size)
+    while k + np.uint64(8) <= end:
+        value = (value ^ _word(data, k)) * _SECRET
         value ^= value >> np.uint64(32)
-    for k in range(at + whole, at + size):
-        value = (value ^ np.uint64(data[k])) * _SECRET
-        value ^= value >> np.uint64(29)
-    return value
+        k += np.uint64(8)
+    rest, shift = np.uint64(0), np.uint64(0)
+    while k < end:
+        rest |= np.uint64(data[k]) << shift
+        shift += np.uint64(8)
+        k += np.uint64(1)
+    value = (value ^ rest) * _SECRET
+    return value ^ value >> np.uint64(29)
 
 
 @compiled("b1(i8, i8, b1, i8)")

@@ -44,12 +44,15 @@ def read_captures(spark: SparkSession, taps: Sequence[Tap]) -> DataFrame:
     return _followed(FollowStreams, FOLLOWED, known.withColumn("buckets", F.lit(buckets)), size)
 
 
-def read_packets(spark: SparkSession, path: Path, *, ports: Sequence[int] = (MQTT_PORT,)) -> DataFrame:
-    """The MQTT packets of one capture, one row each."""
+def read_packets(
+    spark: SparkSession, path: Path, *, ports: Sequence[int] = (MQTT_PORT,), columns: Sequence[str] = PACKETS.names
+) -> DataFrame:
+    """The MQTT packets of one capture, one row each; columns that are not asked for are not made."""
     spark.dataSource.register(PcapSource)
     file = [{"path": str(path.resolve()), "ports": list(ports)}]
     captured = spark.read.format("pcap").option("files", json.dumps(file)).load()
-    return _followed(ListPackets, PACKETS, captured, path.stat().st_size)
+    schema = T.StructType([PACKETS[column] for column in columns])
+    return _followed(_packet_lister(tuple(columns)), schema, captured, path.stat().st_size)
 
 
 def _followed(function: type, schema: T.StructType, captured: DataFrame, size: int) -> DataFrame:
@@ -84,17 +87,20 @@ class FollowStreams:
         yield from self._walk.end()
 
 
-class ListPackets:
-    """The same, to one row per packet."""
+def _packet_lister(columns: tuple[str, ...]) -> type:
+    """The same, to these columns of one row per packet."""
 
-    def __init__(self) -> None:
-        self._walk = Walk(PacketSink())
+    class ListPackets:
+        def __init__(self) -> None:
+            self._walk = Walk(PacketSink(columns))
 
-    def eval(self, rows: pa.RecordBatch) -> Iterator[pa.Table]:
-        yield from self._walk.take(rows)
+        def eval(self, rows: pa.RecordBatch) -> Iterator[pa.Table]:
+            yield from self._walk.take(rows)
 
-    def terminate(self) -> Iterator[pa.Table]:
-        yield from self._walk.end()
+        def terminate(self) -> Iterator[pa.Table]:
+            yield from self._walk.end()
+
+    return ListPackets
 
 
 class MatchMessages:

@@ -1,7 +1,7 @@
 """What becomes of packets: counts and publications, or a row each."""
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -38,8 +38,10 @@ class CountingSink:
         self._phases = phases_of(row["run_directory"])
         self._counting, self._counts = Counting(self._phases), Counts()
 
-    def add(self, key: Key, packets: Longs, segments: Longs, fresh: Longs) -> Iterator[pa.Table]:
+    def count(self, segments: Longs, fresh: Longs) -> None:
         self._counting.add_segments(segments, fresh)
+
+    def add(self, key: Key, packets: Longs) -> Iterator[pa.Table]:
         self._counting.add_packets(packets)
         who = zlib.crc32(f"{key.client} {key.broker}".encode())
         self._messages.append(messages_in(packets, self._phases, who=who))
@@ -69,7 +71,10 @@ def _followed(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 class PacketSink:
-    """Rows of schemas.captured.PACKETS."""
+    """Rows of schemas.captured.PACKETS, or some columns of them."""
+
+    def __init__(self, columns: Sequence[str] = PACKETS.names) -> None:
+        self._schema = pa.schema([_PACKETS.field(column) for column in columns])
 
     def part(self, _row: dict[str, Any]) -> Iterator[pa.Table]:
         yield from ()
@@ -77,13 +82,16 @@ class PacketSink:
     def begin(self, _row: dict[str, Any]) -> None:
         pass
 
-    def add(self, key: Key, packets: Longs, _segments: Longs, _fresh: Longs) -> Iterator[pa.Table]:
-        if len(packets):
-            yield pa.Table.from_arrays(
-                [pa.repeat(pa.scalar(name), len(packets)) for name in key]
-                + [_column(packets, field) for field in list(_PACKETS)[len(key) :]],
-                schema=_PACKETS,
-            )
+    def add(self, key: Key, packets: Longs) -> Iterator[pa.Table]:
+        names, rows = key._asdict(), len(packets)
+        columns = [
+            pa.repeat(pa.scalar(names[field.name]), rows) if field.name in names else _column(packets, field)
+            for field in self._schema
+        ]
+        yield pa.Table.from_arrays(columns, schema=self._schema)
+
+    def count(self, _segments: Longs, _fresh: Longs) -> None:
+        pass
 
     def close(self, _counts: Counts) -> None:
         pass

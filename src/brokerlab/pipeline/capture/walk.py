@@ -30,7 +30,13 @@ class Sink(Protocol):
         """The rows of a file begin; those that follow are of the same one until its end."""
         ...
 
-    def add(self, key: Key, packets: Longs, segments: Longs, fresh: Longs, /) -> Iterator[pa.Table]: ...
+    def add(self, key: Key, packets: Longs, /) -> Iterator[pa.Table]:
+        """Packets of a connection; their memory is used again."""
+        ...
+
+    def count(self, segments: Longs, fresh: Longs, /) -> None:
+        """Segments of a connection, and how many bytes of each were new."""
+        ...
 
     def close(self, counts: Counts, /) -> None:
         """A connection has come to its end."""
@@ -42,10 +48,6 @@ class Sink(Protocol):
 def numbers(blob: Any, columns: int) -> Longs:
     """Packed rows, where they lie."""
     return np.frombuffer(blob.as_buffer(), dtype=np.int64).reshape(-1, columns)
-
-
-_NO_SEGMENTS = np.empty((0, SEGMENT_COLUMNS), dtype=np.int64)
-_NO_SIZES = np.empty(0, dtype=np.int64)
 
 
 class Walk:
@@ -71,8 +73,10 @@ class Walk:
             assert self._connection is not None
             # A copy: what was read from it may be kept, and the compiled walks take writable arrays.
             segments = numbers(rows.column("segments")[at], SEGMENT_COLUMNS).copy()
-            packets, fresh = self._connection.feed(segments)
-            yield from self._sink.add(key, packets, segments, fresh)
+            fresh = np.zeros(len(segments), dtype=np.int64)
+            for packets in self._connection.feed(segments, fresh):
+                yield from self._sink.add(key, packets)
+            self._sink.count(segments, fresh)
 
     def end(self) -> Iterator[pa.Table]:
         yield from self._close()
@@ -90,7 +94,8 @@ class Walk:
     def _close(self) -> Iterator[pa.Table]:
         if self._connection is None or self._key is None:
             return
-        yield from self._sink.add(self._key, self._connection.finish(), _NO_SEGMENTS, _NO_SIZES)
+        for packets in self._connection.finish():
+            yield from self._sink.add(self._key, packets)
         self._sink.close(self._connection.counts())
         self._connection = None
 
