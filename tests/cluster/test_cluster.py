@@ -12,8 +12,19 @@ import pytest
 from spark_cluster import connect_server
 
 PIPELINE = Path(__file__).parents[1] / "pipeline"
-# All tables from raw files, hand-countable; damage; every transform; layouts.
-BODIES = ("test_analyze_example.py", "test_analyze_damage.py", "test_flow_tables.py")
+# All tables from raw files, hand-countable; damage; captures; every table from empty, reordered, repartitioned input.
+BODIES = (
+    "test_analyze_example.py",
+    "test_analyze_damage.py",
+    "test_flow_tables.py",
+    "test_pipeline_transforms.py",
+    "test_capture_tables.py",
+    "test_capture_transforms.py",
+    "test_delivery_table.py",
+    "test_counters_table.py",
+    "test_cells_table.py",
+    "test_level_tables.py",
+)
 
 
 def run_bodies(master: str) -> tuple[int, str]:
@@ -22,7 +33,7 @@ def run_bodies(master: str) -> tuple[int, str]:
     env = {**os.environ, "BROKERLAB_SPARK": master}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files],
-        env=env, capture_output=True, text=True, timeout=1200, check=False,
+        env=env, capture_output=True, text=True, timeout=1800, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout[-6000:] + done.stderr[-2000:]
 
