@@ -51,6 +51,9 @@ def test_a_publisher_that_is_asked_for_more_than_it_can_is_invalid_with_the_reas
 class Limit:
     """A watcher that gives the workers a fifth of the time while the run measures, as a CPU limit does."""
 
+    rhythm = ((signal.SIGSTOP, 0.04), (signal.SIGCONT, 0.01))
+    held = slice(None)  # of the workers, by age
+
     def __init__(self):
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._hold_back, daemon=True)
@@ -69,14 +72,22 @@ class Limit:
             self._thread.join()
 
     def _hold_back(self):
-        workers = [each.pid for each in psutil.Process().children(recursive=True) if is_worker(each)]
+        workers = [each for each in psutil.Process().children(recursive=True) if is_worker(each)]
+        workers = [each.pid for each in sorted(workers, key=lambda each: (each.create_time(), each.pid))][self.held]
         assert workers
         while not self._over.is_set():
-            for number, seconds in ((signal.SIGSTOP, 0.04), (signal.SIGCONT, 0.01)):
+            for number, seconds in self.rhythm:
                 for pid in workers:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, number)
                 time.sleep(seconds)
+
+
+class SlowReceiver(Limit):
+    """A subscriber that takes in one message every 110 ms, as the receiving program of paper 003 did."""
+
+    rhythm = ((signal.SIGSTOP, 0.105), (signal.SIGCONT, 0.005))
+    held = slice(-1, None)  # publishers are started before subscribers
 
 
 def is_worker(process):
@@ -87,19 +98,32 @@ def is_worker(process):
     return False
 
 
-def test_a_generator_under_a_cpu_limit_is_caught_by_its_schedule_lag(tmp_path):
-    workload = Workload(publishers=1, subscribers=1, schedule=Schedule(rate_per_s=500))
+def held_back(tmp_path, *, watcher, rate_per_s):
     study = Study(
         name="held-back",
         goals=Goals("Is a generator that gets too little CPU noticed?"),
         system=System((BrokerChoice("honest", "scripted"),)),
         metrics=("latency",),
-        scenario=Scenario(workload, (Factor("broker", ("honest",)),)),
+        scenario=Scenario(
+            Workload(publishers=1, subscribers=1, schedule=Schedule(rate_per_s=rate_per_s)),
+            (Factor("broker", ("honest",)),),
+        ),
         deploy=Deploy(repetitions=1, phases=Phases(warmup_s=0.2, measure_s=1, drain_s=2)),
     )
     (run,) = make_plan(study, missing={}).runs
+    return make_run(run, study, RunDirectory(tmp_path / "run"), watcher=watcher)
 
-    verdict = make_run(run, study, RunDirectory(tmp_path / "run"), watcher=Limit())
+
+def test_a_generator_under_a_cpu_limit_is_caught_by_its_schedule_lag(tmp_path):
+    verdict = held_back(tmp_path, watcher=Limit(), rate_per_s=500)
 
     assert verdict.value == "invalid"
     assert any(reason.startswith("schedule lag p99") for reason in verdict.reasons)
+
+
+def test_a_receiver_of_110_ms_a_message_is_caught_by_its_receive_lag(tmp_path):
+    """F-20, C-08: at T = 100 ms its own queue would look like the broker's."""
+    verdict = held_back(tmp_path, watcher=SlowReceiver(), rate_per_s=10)
+
+    assert verdict.value == "invalid"
+    assert any(reason.startswith("receive lag p99") for reason in verdict.reasons)

@@ -7,8 +7,6 @@
 Whatever fails on the way undoes all of it. Start it from a thread that lives as long as the nodes should.
 """
 
-import os
-import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,7 +16,6 @@ from types import TracebackType
 from typing import Self
 
 from brokerlab.brokers.base import OPEN, Bridges, Broker, Clusters, Group, Node, Peer, Seat, Security
-from brokerlab.brokers.port import free_port
 from brokerlab.brokers.process import BrokerProcess, owns_listener
 from brokerlab.brokers.registry import driver
 from brokerlab.brokers.starting import Started, process_of
@@ -28,16 +25,15 @@ from brokerlab.lab.crossing import Crossed, Door, NotCrossedError, prove_crossin
 from brokerlab.lab.disk import SmallDisk
 from brokerlab.lab.joints import Span, await_joined, joint_process, spans_of
 from brokerlab.lab.proof import Proof, named, prove_ready
+from brokerlab.lab.seating import join_group, seats_of
 from brokerlab.lab.stand import Stand
 from brokerlab.load.client import Login
 from brokerlab.study.ensemble_values import BridgeShape, Ensemble, Join
 from brokerlab.study.limit_values import UNLIMITED, Limits
-from brokerlab.study.tree import Pair, chain, mesh, spanning_tree, star
+from brokerlab.study.tree import Pair, chain, loop_in, mesh, spanning_tree, star
 from brokerlab.study.values import BrokerChoice, Qos
 
-_SPARE_PORTS = 8
 _POLL_S = 0.02
-_JOIN_S = 120.0  # for one command that makes a node a member
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +108,11 @@ def _opener(pair: Pair, drivers: Sequence[Broker]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Relaid:
-    """A tree that was laid anew because nodes were lost."""
+    """A tree that was laid anew because nodes or links were lost, or came back."""
 
+    at_ns: int
     lost: tuple[int, ...]
+    cut: tuple[str, ...]  # links between routers
     pairs: tuple[Pair, ...]  # the whole tree
     laid: tuple[Pair, ...]  # what is new of it
     laid_s: float  # until the new bridges were connected
@@ -124,7 +122,9 @@ class Relaid:
     def section(self) -> dict[str, object]:
         """For the manifest."""
         return {
+            "at_ns": self.at_ns,
             "lost": list(self.lost),
+            "cut": list(self.cut),
             "pairs": [list(pair) for pair in self.pairs],
             "laid": [list(pair) for pair in self.laid],
             "laid_s": self.laid_s,
@@ -145,7 +145,7 @@ class Nodes:
         self.spans: dict[tuple[int, ...], Span] = {}  # what each of them carries
         self.disks: list[SmallDisk] = []
         self.pairs = setup.pairs  # bridged now
-        self._seats = _seats(setup)
+        self._seats = seats_of(setup.stand, setup.folder)
         self.group = describe(setup, self._seats)
         self._stack = ExitStack()
 
@@ -238,7 +238,7 @@ class Nodes:
             proof = prove_ready(process, node.host, node.port, login=self.setup.login, prefix=self.setup.prefix)
         self.proofs.append(proof)
         for command in node.joins:
-            _join(process, command)
+            join_group(process, command)
 
     def _serve(self, node: Node, folder: Path) -> None:
         """What nodes need beside them, at the first seat: ready when it listens."""
@@ -256,16 +256,33 @@ class Nodes:
 
     # -- crossing -------------------------------------------------------------------------------------------------
 
-    def lay_anew(self, lost: Collection[int]) -> Relaid:
-        """Joins the bridged nodes that are left by a tree without the lost ones, and proves it.
+    def is_cut(self, lost: Collection[int], cut: Collection[str]) -> bool:
+        """Whether bridges pass a link that is cut, or stand beside the tree since theirs is whole again."""
+        dead = self._dead(cut)
+        own = [pair for pair in self._stock if pair not in dead and not set(pair) & set(lost)]
+        return any(pair in dead for pair in self.pairs) or any(pair not in self.pairs for pair in own)
+
+    def lay_anew(self, lost: Collection[int], cut: Collection[str] = ()) -> Relaid:
+        """Joins the bridged nodes that are left by a tree without lost ones and cut links, and proves it.
 
         Bridges that still stand stay, and new ones are processes of our own: no broker is touched, so that no client
         is disconnected and no session is lost, as they would be if brokers were started again with other bridges.
+        A broker's own bridge comes back with its link, so that it goes before one of ours.
         """
-        began = time.monotonic()
+        began, at_ns = time.monotonic(), time.monotonic_ns()
+        dead = self._dead(cut)
         left = [number for number in range(len(self.processes)) if number not in lost]
-        standing = [pair for pair in self.pairs if not set(pair) & set(lost)]
-        tree = spanning_tree(left, self.setup.stand.costs or mesh(len(self.processes)), keep=standing)
+        standing: list[Pair] = []
+        for pair in (*self._stock, *self.pairs):
+            if (
+                pair not in standing
+                and pair not in dead
+                and not set(pair) & set(lost)
+                and not loop_in([*standing, pair])
+            ):
+                standing.append(pair)
+        costs = self.setup.stand.costs or mesh(len(self.processes))
+        tree = spanning_tree(left, {pair: cost for pair, cost in costs.items() if pair not in dead}, keep=standing)
         laid = tuple(pair for pair in tree if pair not in standing)
         for key in [key for key in self.joints if key[:2] not in tree]:
             self.joints.pop(key).stop()
@@ -275,7 +292,16 @@ class Nodes:
         self.pairs = tree
         laid_s = time.monotonic() - began
         crossed = self._cross(left)
-        return Relaid(tuple(sorted(lost)), tree, laid, laid_s, time.monotonic() - began, crossed)
+        crossed_s = time.monotonic() - began
+        return Relaid(at_ns, tuple(sorted(lost)), tuple(sorted(cut)), tree, laid, laid_s, crossed_s, crossed)
+
+    @property
+    def _stock(self) -> list[Pair]:
+        """Bridges of the brokers themselves, which come and go with their nodes and links alone."""
+        return [pair for pair, end in self.setup.openers(self.setup.pairs).items() if end is not None]
+
+    def _dead(self, cut: Collection[str]) -> set[Pair]:
+        return {pair for pair, links in self.setup.stand.ways.items() if links & set(cut)}
 
     def revive(self, number: int, *, lost: Collection[int]) -> None:
         """Starts a node again, on what it had on disk; `lost` are those that stay away.
@@ -356,44 +382,3 @@ def _own(setup: Setup, seat: Seat) -> Security:
 def _peer(setup: Setup, seat: Seat) -> Peer:
     password = None if setup.login.password is None else setup.login.password.decode()
     return Peer(f"node-{seat.index}", seat.host, seat.port, setup.login.user, password)
-
-
-def _seats(setup: Setup) -> tuple[Seat, ...]:
-    taken: set[tuple[str | None, str, int]] = set()
-    seats = []
-    for number, place in enumerate(setup.stand.brokers):
-        ports: list[int] = []
-        with inside(place.namespace):
-            while len(ports) <= _SPARE_PORTS:
-                port = free_port(place.address)
-                if (place.namespace, place.address, port) not in taken:
-                    taken.add((place.namespace, place.address, port))
-                    ports.append(port)
-        folder = (setup.folder / str(number)).absolute()
-        seats.append(Seat(number, place.address, ports[0], folder, tuple(ports[1:])))
-    return tuple(seats)
-
-
-def _join(process: Started, command: Sequence[str]) -> None:
-    """Runs a command that makes the node a member; what it says goes into the node's log."""
-    name = Path(command[0]).name
-    with inside(process.namespace), process.log.open("ab") as log:
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=process.folder,
-                env=os.environ | dict(process.node.env),
-                timeout=_JOIN_S,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as problem:
-            raise RunError(f"the node cannot join: {name}: {problem}") from problem
-    if done.returncode:
-        raise RunError(
-            f"the node cannot join: {name} ended with exit code {done.returncode}; the end of the log:\n"
-            f"{process.log_tail()}",
-            hint=process.whereabouts,
-        )

@@ -132,9 +132,11 @@ class Faults:
         if self._is_closed or not self._planned:
             return
         self._is_closed = True
+        cut = set(self._system.cut_links)
         for struck in self.struck:
             if struck.undo is not None:
                 self._undo(struck)
+        self._system.cut_links.update(cut)  # nothing is to be mended any more
         done = [struck.section(number) for number, struck in enumerate(self.struck, start=1)]
         self._manifest.add("faults", done)
 
@@ -239,8 +241,10 @@ class Faults:
         cables = network.cables_around(fault.sites) if fault.sites else (str(fault.link),)
         for cable in cables:
             network.cut(cable)
+        self._system.cut_links.update(cables)
 
         def undo() -> None:
+            self._system.cut_links.difference_update(cables)
             for cable in cables:
                 network.cut(cable, is_cut=False)
 

@@ -7,6 +7,7 @@ its proofs and probes go the way of the load.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 
 import pyarrow as pa
 
@@ -87,7 +88,7 @@ def open_ground(
         )
         # One broker is far from its clients, which are on the first site; of several each has clients of its own site.
         homes = network.clients[:1] if nodes == 1 else network.clients
-        stand = Stand(network.brokers, homes, costs=_costs(topology, network))
+        stand = Stand(network.brokers, homes, costs=_costs(topology, network), ways=_links(topology, network))
         with Interfaces(network.layout.of_kind(ROUTER)) as interfaces:
             reasons = tuple(f"the network is not as claimed: {each}" for row in rows for each in row.problems)
             ground = Ground(stand, network, reasons, interfaces)
@@ -126,6 +127,19 @@ def _write_samples(samples: Sequence[Row], directory: RunDirectory) -> None:
         writer = PartWriter(directory.raw("interfaces"), "samples", INTERFACES)
         writer.write(pa.RecordBatch.from_pylist(samples, schema=INTERFACES))
         writer.close()
+
+
+def _links(topology: Topology, network: Network) -> dict[tuple[int, int], frozenset[str]]:
+    """The links between routers that a message between each two nodes passes."""
+    found = ways(topology)
+    sites = [place.site for place in network.brokers]
+    return {
+        (one, other): frozenset(
+            f"router{min(pair)}-router{max(pair)}" for pair in pairwise(found[sites[one], sites[other]].sites)
+        )
+        for one in range(len(sites))
+        for other in range(one + 1, len(sites))
+    }
 
 
 def _costs(topology: Topology, network: Network) -> dict[tuple[int, int], float]:

@@ -15,6 +15,8 @@ class Stand:
     clients: tuple[Place, ...] = (LOOPBACK,)
     costs: Mapping[Pair, float] = field(default_factory=dict)  # of bridges between nodes: round trips; none: all alike
 
+    ways: Mapping[Pair, frozenset[str]] = field(default_factory=dict)  # links between routers from node to node
+
     def home(self, node: int) -> Place:
         """The clients of a node are those of its site; where a site has none, those of the first."""
         site = self.brokers[node].site

@@ -4,6 +4,7 @@ What of it dies or leaves on the way is noted. One node that is alone takes the 
 on, bridges are laid anew around it, and the run is invalid unless that was planned.
 """
 
+import contextlib
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -34,7 +35,7 @@ from brokerlab.study.ensemble_values import Join
 from brokerlab.study.fault_values import DEADLY, Fault, FaultKind, nodes_of
 from brokerlab.study.places import LOOPBACK
 from brokerlab.study.plan import Cell
-from brokerlab.study.tree import hops
+from brokerlab.study.tree import NoTreeError, hops
 from brokerlab.study.values import BrokerChoice
 
 NODE = "broker/"  # with its number it is the name of a node in the raw files
@@ -66,6 +67,8 @@ class System:
         self._nodes: Nodes | None = None
         self._departures: list[Departure] = []
         self._relaid: list[Relaid] = []
+        self.cut_links: set[str] = set()  # as the faults of the run have it
+        self._known_cut: frozenset[str] = frozenset()
         self._bridged: Bridged | None = None  # where bridges of ours count what they carry
         self._lost: set[int] = set()  # nodes that are dead now
         self._is_booked = False
@@ -130,8 +133,16 @@ class System:
         left = len(self.processes) - len(self._lost)
         if news and left < 1:
             self.processes[news[-1]].require_alive(waited_for)
-        if news and self._cell.ensemble.join is Join.BRIDGE and left > 1:
-            self._relaid.append(self._nodes.lay_anew(self._lost))
+        if self._cell.ensemble.join is Join.BRIDGE and left > 1:
+            self._mend(self._nodes, self._lost, is_news=bool(news))
+
+    def _mend(self, nodes: Nodes, lost: set[int], *, is_news: bool) -> None:
+        """Lays the tree of bridges anew where a node or a link of it was lost; a network in parts has none."""
+        cut = frozenset(self.cut_links)
+        if is_news or (cut != self._known_cut and nodes.is_cut(lost, cut)):
+            with contextlib.suppress(NoTreeError):
+                self._relaid.append(nodes.lay_anew(lost, cut))
+        self._known_cut = cut
 
     def revive(self, number: int) -> None:
         """Starts a node again, dead or alive."""

@@ -102,9 +102,14 @@ def _connections(workload: Json) -> int | None:
 
 
 def _fault(row: Json, relaid: list[Json]) -> Json:
-    """With the time that a new tree of bridges took, where a node's loss made one necessary."""
-    own = [each for each in relaid if row.get("node") is not None and row["node"] in each.get("lost", [])]
-    seconds = own[0].get("crossed_s") if own and row.get("kind") == "kill" else None
+    """With the time that a new tree of bridges took, where the loss of a node or link made one necessary."""
+    own = [
+        each
+        for each in relaid
+        if (row.get("kind") == "kill" and row["node"] in each.get("lost", []))
+        or (row.get("kind") == "cut" and row["target"] in each.get("cut", []))
+    ]
+    seconds = own[0].get("crossed_s") if own else None
     return {
         "fault": row["fault"],
         "kind": row["kind"],
