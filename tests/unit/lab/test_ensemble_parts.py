@@ -7,8 +7,9 @@ from brokerlab.lab.cast import cast_of
 from brokerlab.lab.clients import clients_of
 from brokerlab.lab.ensemble import bridges_of, common_qos, openers
 from brokerlab.lab.health import Departure, Told, missed
+from brokerlab.lab.joints import spans_of
 from brokerlab.lab.stand import Stand, on_loopback
-from brokerlab.study.ensemble_values import BridgeShape, Ensemble, Join
+from brokerlab.study.ensemble_values import BridgePer, BridgeShape, BridgeWays, Bridging, Ensemble, Join
 from brokerlab.study.placement_values import Placement
 from brokerlab.study.places import Place
 from brokerlab.study.values import Probe, Topics, Workload
@@ -79,3 +80,24 @@ def test_subscribers_that_overhear_the_probe_get_it_at_their_node():
     cast = cast_of(workload, clients, seed=5)
 
     assert cast.expected({0: 10, cast.probe.number: 4}) == {"subscribers/1": 3 * 14, "probe/0": 4}
+
+
+HUBS = ((1, "hub/0"), (2, "hub/1"), (1, "hub/2"))
+
+
+@pytest.mark.parametrize(
+    ("bridging", "carried"),
+    [
+        (None, [("p/#",)]),
+        (Bridging(), [("p/#",)]),
+        (Bridging(ways=BridgeWays.INWARD), [("hub/0", "hub/2")]),
+        (Bridging(BridgePer.PUBLISHER), [("hub/0",), ("hub/2",)]),
+    ],
+)
+def test_a_pair_has_one_bridge_or_one_for_each_publisher_there(bridging, carried):
+    """X-03: AUT 1 and AUT 2."""
+    spans = spans_of((0, 1), Ensemble(3, Join.BRIDGE, BridgeShape.STAR, bridging=bridging), HUBS, prefix="p/")
+
+    assert [span.subscribe for span in spans] == carried
+    assert all(span.both or span.ends == (1, 0) for span in spans)
+    assert len({span.key for span in spans}) == len(spans)

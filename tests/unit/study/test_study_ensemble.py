@@ -113,6 +113,10 @@ def test_cluster_of_a_broker_that_has_none_is_refused(read):
         ("scenario.workload.role=echo", "scenario.workload.role", "one-way"),
         ("scenario.workload.topics.share=g", "scenario.workload.topics.share", "several groups"),
         ("system.brokers.two.driver=theirs", "system.ensemble.join", "somebody's own"),
+        ("system.ensemble.bridge={per: publisher}", "system.ensemble.bridge.per", "bridges: star"),
+        ("system.ensemble.bridge={ways: inward}", "system.ensemble.bridge.ways", "bridges: star"),
+        ("system.ensemble.bridge={transform: [{pyton: a.b}]}", "system.ensemble.bridge.transform", "unknown step"),
+        ("system.ensemble.bridge={transform: a.b}", "system.ensemble.bridge.transform", "a list of steps"),
     ],
 )
 def test_what_an_ensemble_cannot_be_is_refused_at_its_place(read, setting, key, rule):
@@ -173,3 +177,19 @@ def test_shares_fill_the_nodes_in_order():
     rule = Placement((50.0, 0.0, 50.0), Spot.ONE)
 
     assert placed(rule, PAIRS, publishers=10, subscribers=10, nodes=3, seed=1).publishers == (0,) * 5 + (2,) * 5
+
+
+def test_bridges_of_our_own_are_read_and_written_with_their_transformer(read):
+    """X-03, X-09: one for each publisher, with what all of them have together."""
+    study = read(
+        STUDY,
+        "system.ensemble={nodes: 3, join: bridge, bridges: star, bridge: {ways: inward, transform: [{python: a.b}], "
+        "connections: per message, limits: {cpus: 1}}}",
+        "scenario.variables.bridge_per=[pair, publisher]",
+    )
+
+    bridging = study.system.ensemble.bridging
+    assert (bridging.ways, bridging.transform, bridging.connections) == ("inward", '[{"python": "a.b"}]', "per message")
+    assert bridging.limits.cpus == 1
+    assert {cell.ensemble.bridging.per for cell in make_plan(study, missing={}).cells} == {"pair", "publisher"}
+    assert read(study_yaml(study)).system.ensemble == study.system.ensemble
