@@ -86,6 +86,8 @@ def parse(data: bytes, *, record: Record, header: bool, time: str | None, key: s
         begins, ends = begins[1:], ends[1:]
     if not begins.size:
         raise RuleError("the file holds no record")
+    if names:
+        _refuse_cut_off(data, begins, ends, columns=len(names))
     records = Records(data, begins, ends, None, None)
     times = None if time is None else _offsets_ns(_values(records, record, names, time), time)
     keys = None if key is None else tuple(str(value) for value in _values(records, record, names, key))
@@ -113,6 +115,15 @@ def _joined(data: bytes, begins: Longs, ends: Longs) -> tuple[Longs, Longs]:
         raise RuleError("a quoted field of the file does not end")
     opens = np.concatenate([[True], closes[:-1]])
     return begins[opens], ends[closes]
+
+
+def _refuse_cut_off(data: bytes, begins: Longs, ends: Longs, *, columns: int) -> None:
+    """A file that ends in the middle of a record: without a line end, and with fewer fields than it has columns."""
+    fields = len(_fields(data[begins[-1] : ends[-1]]))
+    if ends[-1] == len(data) and fields < columns:
+        raise RuleError(
+            f"the file is cut off: record {begins.size}, its last, has {fields} of {columns} fields and no line end"
+        )
 
 
 def _fields(line: bytes) -> list[str]:

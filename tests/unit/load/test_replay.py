@@ -1,5 +1,7 @@
 """A file as messages: every byte of every record, split without loss, told apart by content, at its own times."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,8 @@ from brokerlab.load.replay import RecordMessages, limited, replay_ns, replayed
 from brokerlab.load.resolver import resolver_of
 from brokerlab.load.schedule import Span
 from brokerlab.load.spec import Client
-from brokerlab.study.replay import digest, measure_s
+from brokerlab.study.problems import RuleError
+from brokerlab.study.replay import digest, measure_s, parse
 from brokerlab.study.topics import expand
 from brokerlab.study.values import Arrivals, Payload, Phases, Qos, Record, Replay, Schedule, Split, Topics, Workload
 
@@ -179,3 +182,16 @@ def test_a_file_that_is_gone_or_has_changed_is_bad_input(tmp_path, change):
 
     with pytest.raises(UserError, match=r"no such file|has changed"):
         replayed(workload.payload.replay)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_whole"), [(b"t,v\n1,2\n3", False), (b"t,v\n1,2\n3\n", True), (b"t,v\n1,2\n3,4", True)]
+)
+def test_a_day_s_readings_that_are_cut_off_are_refused_with_the_record(text, is_whole):
+    """F-12: nothing of it is sent."""
+    read = partial(parse, text, record=Record.CSV, header=True, time=None, key=None)
+    if is_whole:
+        assert read().count == 2
+    else:
+        with pytest.raises(RuleError, match="cut off: record 2, its last, has 1 of 2 fields"):
+            read()
