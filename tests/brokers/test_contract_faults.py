@@ -42,17 +42,17 @@ scenario:
     publishers: 6
     subscribers: 6
     topics: {{publish: "plant/{{publisher}}", subscribe: "plant/#"}}
-    schedule: {{rate: 20/s}}
+    schedule: {{rate: 10/s}}
   placement: {{publishers: round-robin, subscribers: round-robin}}
   variables:
     broker: [{name}]
     qos: {qos}
-  topology: {{shape: mesh, sites: 3, rtt: 2 ms}}
+  topology: {{shape: mesh, sites: 3}}
   faults:
-    - {{do: kill, node: 2, at: 1.5 s}}
+    - {{do: kill, node: 2, at: 1 s}}
 deploy:
   repetitions: 1
-  phases: {{warmup: 0.5 s, measure: 4 s, drain: 6 s}}
+  phases: {{warmup: 0.5 s, measure: 10 s, drain: 6 s}}
 """
 
 pytestmark = [

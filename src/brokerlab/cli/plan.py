@@ -1,7 +1,7 @@
 """`brokerlab plan`: what a study would do here, before anything starts."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -13,11 +13,14 @@ from brokerlab.cli.terminal import Columns, heading, say, table
 from brokerlab.errors import UserError
 from brokerlab.lab.calibration import calibration_section
 from brokerlab.lab.ensemble import bridges_of
+from brokerlab.lab.faults import target_of
 from brokerlab.pipeline.java import HINT, find_java
 from brokerlab.quality.study import collected, is_classification, model_of, read_classification
 from brokerlab.study.ensemble_values import BridgeShape, Join
+from brokerlab.study.fault_values import Faults
 from brokerlab.study.nearest import listed
 from brokerlab.study.plan import Cell, Plan, plan_json
+from brokerlab.study.quantity import seconds_text
 
 _SHOWN_RUNS = 12  # so many are listed; a longer order is for --json
 
@@ -76,6 +79,8 @@ def print_plan(prepared: Prepared) -> None:
     for line in dict.fromkeys(map(ensemble_text, plan.cells)):
         if line:
             say(line)
+    for line in faults_lines(study.scenario.faults):
+        say(line)
     heading(f"{len(plan.runs)} runs in this order (seed {plan.seed}), about {duration(plan.expected_s)}")
     for run in plan.runs[:_SHOWN_RUNS]:
         say(f"{run.order:>4}  {run.id}")
@@ -96,6 +101,16 @@ def ensemble_text(cell: Cell) -> str:
         return f"{ensemble.nodes} nodes{brokers}: bridges along the cheapest tree of the network"
     pairs = ", ".join(f"{one}-{other}" for one, other in bridges_of(ensemble, {}))
     return f"{ensemble.nodes} nodes{brokers}: bridges {pairs}"
+
+
+def faults_lines(faults: Faults) -> Iterator[str]:
+    """What is done to the system while it is measured."""
+    for fault in faults.planned:
+        when = f"at {seconds_text(fault.at_s)}" if fault.delivered is None else f"after {fault.delivered} deliveries"
+        lasts = "" if fault.for_s is None else f", for {seconds_text(fault.for_s)}"
+        yield f"fault {when}: {fault.kind} of {target_of(fault)}{lasts}"
+    if (nemesis := faults.nemesis) is not None:
+        yield f"{nemesis.faults} faults by chance in each run, of {listed(nemesis.kinds)}"
 
 
 def _print_cells(cells: tuple[Cell, ...]) -> None:

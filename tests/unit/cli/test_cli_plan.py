@@ -43,6 +43,17 @@ def test_plan_for_people(brokerlab: Program, study: Path) -> None:
     assert not set("─│┃━┏") & set(done.stdout)
 
 
+def test_plan_says_what_is_done_to_the_system(brokerlab: Program, study: Path) -> None:
+    text = study.read_text(encoding="utf-8")
+    faults = "scenario:\n  faults: [{do: stop, at: 200 ms, for: 100 ms}, {do: storm, delivered: 10}]\n"
+    study.write_text(text.replace("scenario:\n", faults, 1), encoding="utf-8")
+
+    told = brokerlab("plan", str(study)).stdout
+
+    assert "fault at 0.2 s: stop of node 0, for 0.1 s" in told
+    assert "fault after 10 deliveries: storm of all clients" in told
+
+
 def test_only_leaves_cells_out(brokerlab: Program, study: Path) -> None:
     done = brokerlab("plan", str(study), "--only", "qos=1", "--json")
 
