@@ -9,30 +9,12 @@ anything else           a bug of ours: the traceback, 70
 import signal
 import sys
 import traceback
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 import brokerlab
-from brokerlab.cli import (
-    analyze,
-    bridge,
-    brokers,
-    bundle,
-    calibrate,
-    claims,
-    clean,
-    compare,
-    doctor,
-    importing,
-    plan,
-    presets,
-    published,
-    quality,
-    report,
-    run,
-    show,
-)
 from brokerlab.cli.terminal import say, warn
 from brokerlab.errors import ExitCode, LabError
 
@@ -44,36 +26,57 @@ EXIT_CODES = {
     ExitCode.OUR_BUG: "a bug of brokerlab",
     ExitCode.INTERRUPTED: "interrupted",
 }
+_VERSION = "--version"
 _KEEP_LINES = "\b\n"  # Click's mark of a paragraph that it must not fill
 _EPILOG = _KEEP_LINES + "\n".join(["Exit codes:", *(f"{code.value:>5}  {text}" for code, text in EXIT_CODES.items())])
 
-app = typer.Typer(
-    name="brokerlab",
-    help="A laboratory for MQTT brokers: from a study file to a report that can be believed.",
-    epilog=_EPILOG,
-    invoke_without_command=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("doctor")(doctor.doctor)
-app.command("calibrate")(calibrate.calibrate)
-app.add_typer(presets.app, name="presets")
-app.add_typer(brokers.app, name="brokers")
-app.command("plan")(plan.plan)
-app.command("run")(run.run)
-app.command("analyze")(analyze.analyze)
-app.command("show")(show.show)
-app.command("report")(report.report)
-app.add_typer(quality.app, name="quality")
-app.command("claims")(claims.claims)
-app.command("published")(published.show_published)
-app.command("bridge")(bridge.bridge)
-app.command("compare")(compare.compare)
-app.command("bundle")(bundle.bundle)
-app.command("import")(importing.import_results)
-app.command("clean")(clean.clean)
+# In the order of the help text: the module in brokerlab.cli and what of it is the command, or the group of commands.
+_COMMANDS = {
+    "doctor": ("doctor", "doctor"),
+    "calibrate": ("calibrate", "calibrate"),
+    "presets": ("presets", "app"),
+    "brokers": ("brokers", "app"),
+    "plan": ("plan", "plan"),
+    "run": ("run", "run"),
+    "analyze": ("analyze", "analyze"),
+    "show": ("show", "show"),
+    "report": ("report", "report"),
+    "quality": ("quality", "app"),
+    "claims": ("claims", "claims"),
+    "published": ("published", "show_published"),
+    "bridge": ("bridge", "bridge"),
+    "compare": ("compare", "compare"),
+    "bundle": ("bundle", "bundle"),
+    "import": ("importing", "import_results"),
+    "clean": ("clean", "clean"),
+}
+
+
+def app_for(first: str) -> typer.Typer:
+    """The program for a command line that begins with this word.
+
+    Only the command that is called is loaded: all of them together take seconds, most of it for libraries that
+    few of them need.
+    """
+    app = typer.Typer(
+        name="brokerlab",
+        help="A laboratory for MQTT brokers: from a study file to a report that can be believed.",
+        epilog=_EPILOG,
+        invoke_without_command=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    for name in [first] if first in _COMMANDS else _COMMANDS if first != _VERSION else ():
+        module, attribute = _COMMANDS[name]
+        command = getattr(import_module(f"brokerlab.cli.{module}"), attribute)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name)(command)
+    return app
 
 
 def _print_version(is_asked: bool) -> None:
@@ -82,11 +85,10 @@ def _print_version(is_asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     context: typer.Context,
     version: Annotated[  # noqa: ARG001 - its callback does the work
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool, typer.Option(_VERSION, callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
@@ -111,7 +113,7 @@ def _stop_like_ctrl_c() -> None:
 
 def _exit_code() -> int:
     try:
-        code = app(standalone_mode=False, prog_name="brokerlab")
+        code = app_for(*sys.argv[1:2] or [""])(standalone_mode=False, prog_name="brokerlab")
         sys.stdout.flush()
     except LabError as error:
         _explain(error.message, error.hint)
@@ -141,8 +143,7 @@ def _explain(message: str, hint: str) -> None:
 
 def _asked_command() -> str:
     """The command that was called, as far as it is one."""
-    names = {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}
-    return " ".join(["brokerlab", *(argument for argument in sys.argv[1:2] if argument in names)])
+    return " ".join(["brokerlab", *(argument for argument in sys.argv[1:2] if argument in _COMMANDS)])
 
 
 def _left_by_reader() -> int:

@@ -12,7 +12,6 @@ from brokerlab.load.alarm import now_ns
 from brokerlab.load.spec import Client, Entrance, WorkerSpec
 from brokerlab.load.streaming import Stage, Stream, Wait, await_ready, read_some, send_all, shake_hands
 from brokerlab.load.tls import TlsStream, context_for
-from brokerlab.load.websocket import WebSocketStream
 
 __all__ = [
     "Stage",
@@ -88,5 +87,7 @@ def stream_over(
     if entrance.transport.is_encrypted:
         stream = TlsStream(sock, context_for(entrance.authority, certificate), host)
     if entrance.transport.is_framed:
+        from brokerlab.load.websocket import WebSocketStream  # noqa: PLC0415 - loads Numba, which takes a second
+
         stream = WebSocketStream(stream, host=f"{host}:{port}", path=entrance.path, protocol=protocol)
     return stream

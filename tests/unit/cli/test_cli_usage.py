@@ -65,7 +65,7 @@ def test_version(brokerlab: Program) -> None:
 def test_an_explained_error_has_message_hint_and_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, code: int, said: str
 ) -> None:
-    monkeypatch.setattr(main, "app", _raising(error))
+    monkeypatch.setattr(main, "app_for", _raising(error))
 
     assert main._exit_code() == code
     assert capsys.readouterr().err == said
@@ -74,7 +74,7 @@ def test_an_explained_error_has_message_hint_and_code(
 def test_a_bug_keeps_its_traceback_and_is_70(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(main, "app", _raising(ZeroDivisionError("ours")))
+    monkeypatch.setattr(main, "app_for", _raising(ZeroDivisionError("ours")))
 
     assert main._exit_code() == 70
     assert "ZeroDivisionError: ours" in capsys.readouterr().err
@@ -96,7 +96,7 @@ def test_a_reader_that_leaves_is_not_told() -> None:
 
 
 def _raising(error: Exception):
-    def call(**_: object) -> None:
+    def call(*_: object) -> None:
         raise error
 
     return call
