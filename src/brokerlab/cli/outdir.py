@@ -23,6 +23,7 @@ from brokerlab.record.directory import StudyDirectory
 _OURS = {"study.yaml", "plan.json", "runs", "tables", "report.html", ".lock", ".partials"}
 _RESULTS = {"runs", "tables", "report.html"}
 _NOTHING = object()
+_LONGEST = 60  # characters of a value in a message
 
 
 class Mode(StrEnum):
@@ -124,7 +125,7 @@ def _text(value: Any) -> str:
     if value is _NOTHING:
         return "absent"
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:59] + "…"
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 2] + "…" + text[-1]  # its closing quote or bracket
 
 
 def _set_aside(path: Path) -> None:
