@@ -99,8 +99,8 @@ def joint_process(
         beside=span.beside,
         is_counted=bridging is not None,
     )
-    # Port 0: it listens nowhere.
-    node = Node(joint.argv, nodes[span.ends[0]].host, 0, files=joint.files, env=env, stop_s=_STOP_S)
+    # Port 0: it listens nowhere. It stands beside the first node of its pair, whichever way it leads.
+    node = Node(joint.argv, nodes[span.key[0]].host, 0, files=joint.files, env=env, stop_s=_STOP_S)
     return BrokerProcess(node, folder=folder / name, limits=limits, namespace=namespace)
 
 
