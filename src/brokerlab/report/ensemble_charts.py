@@ -96,7 +96,8 @@ def _traffic(results: Results, cells: Iterable[CellResult]) -> Chart | None:
     for cell in cells:
         bars = [(run, phase, value) for (name, run, phase), value in totals.items() if name == cell.id]
         rows += [
-            {"group": _others(cell, "qos"), "broker": cell.broker, "bar": f"QoS {cell.qos} {run}", "QoS": str(cell.qos),
+            {"group": _others(cell, "qos"), "broker": cell.broker, "QoS": str(cell.qos),
+             "bar": f"QoS {cell.qos}, run {run.rpartition('/')[2]}",
              "phase": _PHASES[phase], "place": list(_PHASES).index(phase), "value": max(value, 0.0)}
             for run, phase, value in bars
         ]  # fmt: skip

@@ -54,7 +54,7 @@ def test_delay_traffic_and_use_are_drawn_of_an_ensemble():
 
     assert set(drawn) == {"delay", "between", "use"}
     assert [(row["locality"], row["value"]) for row in values(drawn["delay"])] == [("100 %", 2.0), ("0 %", 30.0)]
-    stacked = [(row["phase"], row["value"]) for row in values(drawn["between"]) if row["bar"] == "QoS 1 far/1"]
+    stacked = [(row["phase"], row["value"]) for row in values(drawn["between"]) if row["group"] == "locality 0 %"]
     assert stacked == [
         ("control (idle)", 8.0),
         ("subscriptions, above idle", 2.0),
