@@ -22,6 +22,8 @@ else
 python := .venv/bin/python
 # Of the first half of the tests: moved to the second, so that both take equally long.
 moved := tests/e2e/test_capacity_search.py tests/e2e/test_topic_shapes.py
+# Tests that `make check` runs, so `make test` need not.
+checked := tests/unit/test_imports.py tests/unit/test_sizes.py
 made_of := requirements.txt requirements-dev.txt pyproject.toml tools/make-venv
 
 help:
@@ -52,7 +54,7 @@ test: setup
 	@$(MAKE) check
 	@tools/timed "tests" tools/side-by-side \
 		"$(python) -m pytest --durations=10 tests/brokers tests/e2e $(addprefix --ignore=,$(moved))" \
-		"$(python) -m pytest --durations=10 tests/unit tests/pipeline tests/networks/test_networks.py $(moved)"
+		"$(python) -m pytest --durations=10 tests/unit $(addprefix --ignore=,$(checked)) tests/pipeline tests/networks/test_networks.py $(moved)"
 
 # Apart from `make test`, because measuring a grid of links takes minutes.
 test-networks: setup
@@ -73,7 +75,7 @@ check: .venv/.ready
 	@tools/timed "ruff check" .venv/bin/ruff check src tests $(wildcard bench)
 	@tools/timed "ruff format" .venv/bin/ruff format --check src tests $(wildcard bench)
 	@tools/timed "mypy --strict" .venv/bin/mypy --strict src
-	@tools/timed "imports and sizes" $(python) -m pytest -q -s tests/unit/test_imports.py tests/unit/test_sizes.py
+	@tools/timed "imports and sizes" $(python) -m pytest -q -s $(checked)
 
 bench: setup
 	@tools/ensure-debian mosquitto mosquitto-clients iproute2 tcpdump tshark
