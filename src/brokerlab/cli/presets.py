@@ -6,9 +6,12 @@ from typing import Annotated
 import typer
 from ruamel.yaml import YAML
 
+from brokerlab.cli.progress import duration
+from brokerlab.cli.studies import whole_plan
 from brokerlab.cli.terminal import Columns, say, table
 from brokerlab.errors import UserError
 from brokerlab.presets import preset_names, preset_path
+from brokerlab.quality.study import collected, is_classification, model_of, read_classification
 
 app = typer.Typer(help="List the named studies, or copy one.", invoke_without_command=True, rich_markup_mode=None)
 
@@ -17,7 +20,9 @@ app = typer.Typer(help="List the named studies, or copy one.", invoke_without_co
 def presets(context: typer.Context) -> None:
     """List the studies that come with brokerlab; `presets copy NAME` gives you one to change."""
     if context.invoked_subcommand is None:
-        table(Columns(("preset", "question")), [(name, _question(preset_path(name))) for name in preset_names()])
+        names = ("preset", "brokers", "runs", "time", "question")
+        table(Columns(names, right=frozenset({"brokers", "runs"})), [_row(name) for name in preset_names()])
+        say("with all of its brokers installed; `brokerlab plan PRESET` says what it takes here")
 
 
 @app.command()
@@ -36,6 +41,19 @@ def copy(
     except OSError as problem:
         raise UserError(f"{target} cannot be written: {problem.strerror}") from problem
     say(f"{target} is yours: change it, then `brokerlab plan {target}`")
+
+
+def _row(name: str) -> tuple[str, ...]:
+    """The preset with its size and how long it takes."""
+    path = preset_path(name)
+    if is_classification(path):
+        study = read_classification(path, settings=())
+        answers, _ = collected(study, model_of(study))
+        size = (str(len({answer.broker for answer in answers})), "none", "1 min")
+    else:
+        plan = whole_plan(name)
+        size = (str(len({cell.broker.name for cell in plan.cells})), str(len(plan.runs)), duration(plan.expected_s))
+    return (name, *size, _question(path))
 
 
 def _question(path: Path) -> str:

@@ -148,6 +148,18 @@ def known_preset(name: str) -> Path:
 
 def needed_drivers(preset: str) -> list[str]:
     """The drivers that a preset cannot do without."""
+    study, _ = _as_if_installed(preset)
+    return [choice.driver for choice in study.system.brokers if not choice.optional]
+
+
+def whole_plan(preset: str) -> Plan:
+    """The plan of a preset where all of its brokers are installed."""
+    study, qos = _as_if_installed(preset)
+    return make_plan(study, missing={}, qos=qos)
+
+
+def _as_if_installed(preset: str) -> tuple[Study, dict[str, tuple[int, ...]]]:
+    """The study, and the QoS that each of its brokers has."""
     facts = _by_whole_names({name: _facts(driver, Found("", "")) for name, driver in DRIVERS.items()})
     study = read_study(preset_path(preset), settings=(), drivers=facts)
-    return [choice.driver for choice in study.system.brokers if not choice.optional]
+    return study, {broker.name: tuple(facts[broker.driver].qos) for broker in study.system.brokers}

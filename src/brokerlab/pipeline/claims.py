@@ -85,7 +85,7 @@ def _our_value(study: str, row: Mapping[str, Any]) -> Value:
         environment=levels.get("environment"),
         kind=None,
         interval_ms=None,
-        statistic=None,
+        statistic=row["our_statistic"],
         variant=", ".join(f"{name} {level}" for name, level in others.items()) or None,
         feature=None,
         outcome=None,

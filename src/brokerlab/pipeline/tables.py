@@ -43,6 +43,9 @@ TABLE_NAMES = (
 # Tables that no analysis of runs makes: each is written by its own command, where it is asked for.
 TABLES_APART = (
     "published",
+    "rankings",
+    "boxes",
+    "equations",
     "claims",
     "quality",
     "quality_scores",

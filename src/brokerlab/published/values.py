@@ -6,7 +6,7 @@ A printed bound such as >250000 keeps its sign in `bound` and its number in `val
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -64,20 +64,16 @@ def metric_name(printed: str) -> str:
     return _aliases()["metrics"].get(printed, printed)
 
 
-def our_metric(metric: str) -> str | None:
-    """The metric of the table `cells` that says the same as a printed one."""
-    about = _names()["metrics"].get(metric)
-    return None if about is None else str(about["ours"])
-
-
 def lowest_is_best(metric: str) -> bool:
     """Of a printed metric that we have too."""
     return bool(_names()["metrics"][metric]["lowest"])
 
 
-def metrics_of_ours() -> Mapping[str, str]:
-    """Printed metric by our metric; several may share one of ours."""
-    return {metric: str(about["ours"]) for metric, about in _names()["metrics"].items()}
+def metrics_of_ours() -> Iterator[tuple[str, str | None, str]]:
+    """(printed metric, statistic, our metric): several may share one of ours; None is any statistic."""
+    for metric, about in _names()["metrics"].items():
+        for statistic, ours in about.get("each", {None: about["ours"]}).items():
+            yield metric, statistic, str(ours)
 
 
 def _values_of(table: PublishedTable) -> list[Value]:

@@ -7,6 +7,8 @@ from brokerlab.report.numbers import NOT_KNOWN, fixed, plural, significant
 from brokerlab.report.results import Row
 from brokerlab.report.table import Entry, Table, number, text
 
+_BLOCK = ("source", "metric", "environment", "qos", "interval_ms", "statistic", "variant", "our_qos", "others")
+
 
 def published_values(rows: Iterable[Row]) -> Table:
     """One row per printed value with one of ours beside it; a block is what may be compared."""
@@ -18,7 +20,7 @@ def published_values(rows: Iterable[Row]) -> Table:
     beside = [row for row in rows if row["cell"] is not None]
     blocks: dict[tuple[object, ...], list[tuple[Entry, ...]]] = {}
     for row in beside:
-        key = tuple(row[name] for name in ("source", "metric", "environment", "qos", "interval_ms", "variant"))
+        key = tuple(row[name] for name in _BLOCK)
         blocks.setdefault(key, []).append(_row(row))
     return Table(columns, tuple(tuple(block) for block in blocks.values()))
 
@@ -30,10 +32,10 @@ def _row(row: Row) -> tuple[Entry, ...]:
     return (
         Entry(row["source"], where),
         Entry(row["metric"].replace("_", " "), row["our_metric"]),
-        Entry(row["qos"] or NOT_KNOWN),
+        Entry(row["our_qos"] or row["qos"] or NOT_KNOWN),
         Entry(row["printed_broker"] or NOT_KNOWN, row["printed_version"] or ""),
         Entry(f"{row['printed']} {row['unit']}", row["note"] or "", "warn" if row["note"] else ""),
-        Entry(row["our_broker"], row["our_version"] or ""),
+        Entry(row["our_broker"], ", ".join(part for part in (row["our_version"], row["others"]) if part)),
         Entry(significant(row["our_value"]), interval),
         Entry(_ratio(row["printed_ratio"])),
         Entry(_ratio(row["our_ratio"])),

@@ -23,6 +23,8 @@ from brokerlab.report import (
     networks,
     nodes,
     overview,
+    paper_charts,
+    paper_tables,
     published,
     rhythm,
     traffic,
@@ -56,6 +58,7 @@ def render(results: Results) -> str:
     """The page as text."""
     compared = groups(results)
     drawn, alike = figures(results, compared), paper_figures(results, compared)
+    beside_papers = paper_charts.published_figures(results, compared)
     environment = Environment(
         loader=FileSystemLoader(_FOLDER),
         autoescape=select_autoescape(default=True),
@@ -67,8 +70,9 @@ def render(results: Results) -> str:
         study=results.study,
         figures=drawn,
         paper_figures=alike,
+        published_figures=beside_papers,
         style=own_file("style.css"),
-        scripts=page_scripts([*drawn, *alike]),
+        scripts=page_scripts([*drawn, *alike, *beside_papers]),
         **_content(results, compared),
     )
 
@@ -94,6 +98,9 @@ def _content(results: Results, compared: list[Group]) -> dict[str, object]:
         "stops": gateways.stops(results),
         "stops_summary": gateways.stops_summary(results),
         "cloud": cloud.cloud(results, compared),
+        "equations": paper_tables.equations(results, compared),
+        "stress_tables": paper_tables.stress_tables(results.rankings),
+        "stress_rankings": paper_tables.stress_rankings(results.rankings),
         "published": published.published_values(results.published),
         "published_summary": published.published_summary(results.published),
         "behind": published.behind(results.published),

@@ -63,6 +63,9 @@ class Results:
     traffic: tuple[Row, ...] = ()  # this and the next two: nothing in tables before pipeline version 7
     legs: tuple[Row, ...] = ()
     captures: tuple[Row, ...] = ()
+    rankings: tuple[Row, ...] = ()  # this and the next two: beside which papers the study stands
+    boxes: tuple[Row, ...] = ()
+    equations: tuple[Row, ...] = ()
 
     @property
     def valid_runs(self) -> frozenset[str]:
@@ -105,6 +108,9 @@ def read_results(results: StudyDirectory) -> Results:
         traffic=_rows_if_made(results, "traffic"),
         legs=_rows_if_made(results, "legs"),
         captures=_rows_if_made(results, "captures"),
+        rankings=_rows_if_made(results, "rankings"),
+        boxes=_rows_if_made(results, "boxes"),
+        equations=_rows_if_made(results, "equations"),
         latency_beside=tuple(row for row in _rows(results, "latency") if is_beside(row)),
         latency_by_way=tuple(row for row in _rows(results, "latency") if is_by_way(row)),
         latency_by_payload=tuple(row for row in _rows(results, "latency") if is_by_payload(row)),

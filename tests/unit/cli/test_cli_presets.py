@@ -1,18 +1,22 @@
+import re
 from pathlib import Path
 
 import pytest
 from cli_program import Program
 
-from brokerlab.presets import preset_path
+from brokerlab.presets import preset_names, preset_path
 
 pytestmark = pytest.mark.unit
 
 
-def test_presets_are_listed_with_their_questions(brokerlab: Program) -> None:
+def test_presets_are_listed_with_size_time_and_question(brokerlab: Program) -> None:
     done = brokerlab("presets")
+    lines = {line.split(maxsplit=1)[0]: line for line in done.stdout.splitlines()}
 
     assert done.returncode == 0
-    assert any(line.split(maxsplit=1)[0] == "first-light" and " Which " in line for line in done.stdout.splitlines())
+    assert set(lines) >= set(preset_names())
+    assert re.fullmatch(r"stress +7 +42 +\d+ min.* Which broker .*", lines["stress"])
+    assert re.fullmatch(r"classification +\d+ +none +1 min +Which brokers .*", lines["classification"])
 
 
 def test_a_copy_is_the_preset_and_can_be_planned(brokerlab: Program, tmp_path: Path) -> None:

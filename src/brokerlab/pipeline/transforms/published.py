@@ -7,13 +7,13 @@ from pyspark.sql import functions as F
 from brokerlab.pipeline.schemas.published import TABLE
 
 # What is compared stands in one block: the same printed metric in the same circumstances, the same levels of ours.
-_BLOCK = ("source", "metric", "environment", "qos", "interval_ms", "statistic", "variant", "others")
+_BLOCK = ("source", "metric", "environment", "qos", "interval_ms", "statistic", "variant", "our_qos", "others")
 
 
 def published_table(values: DataFrame, *, ours: DataFrame) -> DataFrame:
     """One row per printed value and cell of ours that stands beside it, or one where there is none.
 
-    Only values that are numbers are compared, not bounds such as <10.
+    Only values that are numbers are compared, not bounds such as <10; of several names of one broker of ours the first.
     """
     printed = values.select(
         "source", "metric", "environment", "qos", "interval_ms", "statistic", "variant", "broker", "printed_broker",
@@ -23,14 +23,16 @@ def published_table(values: DataFrame, *, ours: DataFrame) -> DataFrame:
     same_qos = F.col("qos").isNull() | F.array_contains(F.split("qos", r"\|"), F.col("our_qos"))
     one, two = printed.alias("paper"), ours.alias("lab")
     same = (F.col("paper.metric") == F.col("lab.metric")) & (F.col("paper.broker") == F.col("lab.broker"))
-    beside = one.join(two, on=same & same_qos, how="left").drop(F.col("lab.metric"), F.col("lab.broker"))
+    same_statistic = F.col("our_statistic").isNull() | F.col("our_statistic").eqNullSafe(F.col("statistic"))
+    beside = one.join(two, on=same & same_qos & same_statistic, how="left").drop(F.col("lab.metric"))
     is_compared = (
         F.col("cell").isNotNull()
         & F.col("printed_value").isNotNull()
         & (F.col("bound") == "")
         & F.col("our_value").isNotNull()
+        & (F.row_number().over(W.partitionBy(*_BLOCK, "paper.broker").orderBy("our_broker")) == 1)
     )
-    told = beside.withColumn("is_compared", is_compared)
+    told = beside.withColumn("is_compared", is_compared).drop("broker")
     return _with_places(told).coalesce(1).sortWithinPartitions(*_order()).to(TABLE.columns)
 
 
@@ -78,6 +80,7 @@ def _order() -> list[Column | str]:
         "interval_ms",
         "statistic",
         "variant",
+        "our_qos",
         "others",
         rank,
         "printed_broker",
