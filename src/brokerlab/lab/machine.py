@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 
 import brokerlab
+from brokerlab.lab.energy import packages, reason_unmeasurable
 
 _THAT_TOUCH_THE_NUMBERS = ("numba", "numpy", "pyarrow")
 
@@ -24,6 +25,7 @@ def machine_facts() -> dict[str, object]:
         "python": platform.python_version(),
         "load_before": os.getloadavg()[0],
         "swap_used_bytes": psutil.swap_memory().used,
+        "energy": reason_unmeasurable() or "RAPL: " + ", ".join(package.name for package in packages()),
     }
 
 

@@ -355,6 +355,7 @@ class _Walk:
             measure_ns=order.measure_ns,
             end_ns=order.end_ns,
             backlogs_bytes=[each.backlog_bytes for each in stopped.values()],
+            ranges_uj=self._lookout.ranges_uj,
         )
         self._manifest.add("surroundings", asdict(around))
         guards = meter_reasons(replace(meter, unsent=0) if self._faults else meter, limits) + table_reasons(

@@ -1,4 +1,5 @@
-"""What the machine did around a run that no broker is to blame for: swapping, stolen cores, clock steps.
+"""What the machine did around a run that no broker is to blame for: swapping, stolen cores, clock steps;
+and the energy that all of it took, where the machine counts it.
 
 A thread reads a few files below /proc twice a second; what follows from the readings is pure.
 """
@@ -13,6 +14,7 @@ from typing import Self
 
 import psutil
 
+from brokerlab.lab.energy import Package, joules, packages
 from brokerlab.load.arrival import wall_less_monotonic_ns
 
 PERIOD_S = 0.5
@@ -31,6 +33,7 @@ class Reading:
     idle_ticks: int
     all_ticks: int
     wall_less_mono_ns: int
+    energy_uj: tuple[int, ...] = ()  # of each package that has a counter
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +46,10 @@ class Surroundings:
     clock_step_ms: float | None  # of the wall clock against the monotonic one, over the run
     socket_backlog_bytes: float | None  # unread in the fullest socket, mean of the measure phase (load/backlog.py)
     system_cpu_percent: float | None = None  # of all cores, in the measure phase, whoever used them
+    energy_j: float | None = None  # of all processors, in the measure phase, whoever used them; None: no counters
 
 
-def read_machine() -> Reading:
+def read_machine(counters: Sequence[Package] = ()) -> Reading:
     """Reads the machine now."""
     ticks = [int(field) for field in Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:]]
     return Reading(
@@ -55,11 +59,17 @@ def read_machine() -> Reading:
         idle_ticks=sum(ticks[_IDLE]),
         all_ticks=sum(ticks[:_TICK_FIELDS]),
         wall_less_mono_ns=wall_less_monotonic_ns(),
+        energy_uj=tuple(counter.read_uj() for counter in counters),
     )
 
 
 def summarize(
-    readings: Sequence[Reading], *, measure_ns: int, end_ns: int, backlogs_bytes: Sequence[float | None] = ()
+    readings: Sequence[Reading],
+    *,
+    measure_ns: int,
+    end_ns: int,
+    backlogs_bytes: Sequence[float | None] = (),
+    ranges_uj: Sequence[int] = (),
 ) -> Surroundings:
     """What the readings of a run say, of which those in [measure_ns, end_ns] are the measure phase.
 
@@ -74,6 +84,7 @@ def summarize(
         steal_percent=100 * (measured[-1].steal_ticks - measured[0].steal_ticks) / ticks if ticks else None,
         clock_step_ms=_largest_step_ms(readings) if first else None,
         system_cpu_percent=100 * (1 - (measured[-1].idle_ticks - measured[0].idle_ticks) / ticks) if ticks else None,
+        energy_j=joules([each.energy_uj for each in measured], ranges_uj),
         socket_backlog_bytes=max((each for each in backlogs_bytes if each is not None), default=None),
     )
 
@@ -88,11 +99,12 @@ class Lookout:
 
     def __init__(self) -> None:
         self.readings: list[Reading] = []
+        self._counters = packages()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="lookout", daemon=True)
 
     def __enter__(self) -> Self:
-        self.readings.append(read_machine())
+        self.readings.append(read_machine(self._counters))
         self._thread.start()
         return self
 
@@ -102,6 +114,11 @@ class Lookout:
         self._over.set()
         self._thread.join()
 
+    @property
+    def ranges_uj(self) -> list[int]:
+        """Where each counter of energy starts anew."""
+        return [counter.range_uj for counter in self._counters]
+
     def _watch(self) -> None:
         while not self._over.wait(PERIOD_S):
-            self.readings.append(read_machine())
+            self.readings.append(read_machine(self._counters))

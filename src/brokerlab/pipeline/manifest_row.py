@@ -78,6 +78,7 @@ def row_of(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -
         "connections": _connections(workload),
         "is_scalable": broker.get("is_scalable"),
         "system_cpu_percent": manifest.get("surroundings", {}).get("system_cpu_percent"),
+        "energy_j": manifest.get("surroundings", {}).get("energy_j"),
         "unknown": sorted(origin_of(manifest).unknown),
         "trials": _trials(manifest, phases),
         "counters": [_counter_claim(claim, manifest) for claim in broker.get("counters", [])],

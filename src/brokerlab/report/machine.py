@@ -20,6 +20,7 @@ def machine(results: Results) -> list[tuple[str, str]]:
         ("Memory", _distinct(_gibibytes(m.get("memory_bytes")) for m in machines)),
         ("Kernel", _distinct(m.get("kernel") for m in machines)),
         ("Python", _distinct(m.get("python") for m in machines)),
+        ("Energy", _distinct(m.get("energy") for m in machines)),
         ("Load before the runs", _load(machines)),
     ]
     names = list(dict.fromkeys(name for version in versions for name in version))

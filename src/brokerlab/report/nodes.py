@@ -4,12 +4,13 @@ from collections.abc import Iterable
 
 from brokerlab.record.manifest import Json
 from brokerlab.report.cells import CellResult, Group, level_value, varying_factors
-from brokerlab.report.numbers import NOT_KNOWN, brief, count, known
+from brokerlab.report.numbers import NOT_KNOWN, brief, count, known, significant
 from brokerlab.report.overview import factor_columns
 from brokerlab.report.results import Results, Row
 from brokerlab.report.table import Entry, Table, number, text
 from brokerlab.study.quantity import bytes_text
 
+_ENERGY = number("Energy", "mJ per delivery, whole machine")
 _LIMITS = (text("Limits"), text("Out of CPU time", "most, of periods of 100 ms"), number("Killed for memory"))
 
 
@@ -22,11 +23,25 @@ def nodes(results: Results, compared: list[Group]) -> Table:
         *(_LIMITS if has_limits else ()),
         number("Threads"),
         number("Open files"),
+        *((_ENERGY,) if (energy := _energy(results)) else ()),
     )
     used = [row for row in results.resources if row["node"].startswith("broker/") and row["phase"] == "measure"]
-    blocks = tuple(tuple(_row(cell, results, used, has_limits) for cell in group.cells) for group in compared)
-    is_known = has_limits or any(row.get("threads_max") is not None for row in used)
+    blocks = tuple(
+        tuple((*_row(cell, results, used, has_limits), *_energy_entry(cell, energy)) for cell in group.cells)
+        for group in compared
+    )
+    is_known = has_limits or bool(energy) or any(row.get("threads_max") is not None for row in used)
     return Table(columns, blocks if is_known else ())
+
+
+def _energy(results: Results) -> dict[str, float]:
+    """By run, where the machine counts energy (F-16)."""
+    rows = (row for row in results.throughput if row["window"] == "delivery")
+    return {row["run_id"]: value for row in rows if (value := known(row.get("millijoules_per_delivery"))) is not None}
+
+
+def _energy_entry(cell: CellResult, energy: dict[str, float]) -> tuple[Entry, ...]:
+    return (Entry(significant(_largest(energy.get(run["run_id"]) for run in cell.runs))),) if energy else ()
 
 
 def held_back(results: Results) -> list[str]:

@@ -115,8 +115,7 @@ def threats(results: Results, compared: list[Group]) -> list[tuple[str, str]]:
         (
             f"At most {plural(most, 'valid run')} per cell.",
             "The interval describes runs like these on this machine on this day, not other machines. "
-            "With few runs it is wide; it assumes that run values scatter like a normal distribution. "
-            "Several brokers are compared without a correction for the number of comparisons.",
+            "With few runs it is wide; it assumes that run values scatter like a normal distribution.",
         ),
         (
             "Black box.",

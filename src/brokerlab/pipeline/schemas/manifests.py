@@ -91,6 +91,7 @@ MANIFESTS = schema(
     connections=INT,  # of publishers, subscribers and idle clients
     is_scalable=BOOL,  # the broker uses several cores; null: not known
     system_cpu_percent=REAL,  # of all cores of the machine, measure phase
+    energy_j=REAL,  # of all processors of the machine, measure phase; null: it has no counters
     unknown=TEXTS,  # what the source of an imported run does not tell: origin.py
     trials=T.ArrayType(TRIAL),
     counters=T.ArrayType(COUNTER_CLAIM),

@@ -14,6 +14,7 @@ THROUGHPUT = schema(
     acknowledged_per_s=REAL,
     delivered_per_s=REAL,
     payload_bytes_per_s=REAL,  # published in the send window, delivered in the delivery window
+    millijoules_per_delivery=REAL,  # of the whole machine; delivery window; null: it has no counters of energy
 )
 
 TABLE = Table(THROUGHPUT, grain=("run_id", "window"), order=("position", Among("window", ("send", "delivery"))))

@@ -28,7 +28,7 @@ def throughput_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
     the delivery window with whatever is last, so that no rate can be above the sender's.
     """
     about = runs.where(F.col("measure_start_ns").isNotNull()).select(
-        "run_id", "cell", "qos", "measure_start_ns", "measure_end_ns", "unknown"
+        "run_id", "cell", "qos", "measure_start_ns", "measure_end_ns", "unknown", "energy_j"
     )
     counts = about.join(_counts(partials), on="run_id", how="left").na.fill(
         0, subset=["published", "acknowledged", "delivered", "published_bytes", "delivered_bytes"]
@@ -44,6 +44,9 @@ def throughput_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
                 "acknowledged_per_s": share(F.col("acknowledged"), seconds),
                 "delivered_per_s": share(F.col("delivered"), seconds),
                 "payload_bytes_per_s": share(F.col("payload_bytes"), seconds),
+                "millijoules_per_delivery": F.when(
+                    F.col("window") == "delivery", share(1e3 * F.col("energy_j"), F.col("delivered"))
+                ),
             }
         )
         .to(THROUGHPUT)
