@@ -36,6 +36,7 @@ def form(
 
     What is known of brokers that are installed here, such as their QoS levels, is filled in already.
     """
+    _refuse_names([*brokers, rater])
     chosen, folder = read_model(model), out or Path()
     known = {name: _known(name, chosen) for name in brokers}
     versions = {name: _version(name) for name in brokers}
@@ -47,6 +48,15 @@ def form(
     for name in brokers:
         text = yaml_form(chosen, broker=name, version=versions[name], rater=rater, number=number, known=known[name])
         _write(folder / f"{name}-{rater}-{number}.yaml", text)
+
+
+def _refuse_names(names: list[str]) -> None:
+    """Names become part of a file's name, each once."""
+    for name in names:
+        if not name.strip() or "/" in name or name.startswith("."):
+            raise UserError(f"{name!r} cannot be part of a file name", hint="a name has no / and does not begin with .")
+    if twice := sorted({name for name in names[:-1] if names[:-1].count(name) > 1}):
+        raise UserError(f"a broker is there twice: {', '.join(twice)}")
 
 
 def _write(path: Path, text: str) -> None:
