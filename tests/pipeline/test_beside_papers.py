@@ -95,6 +95,15 @@ def test_rankings_hold_every_broker_of_a_paper_and_of_ours_with_ties_inside_the_
     ]  # fmt: skip
 
 
+def test_environments_of_ours_are_ranked_apart(spark):
+    """S-01, F-11: levels of other factors make a ranking of their own."""
+    lab = [ours("a", 1.0, others="cpus 1"), ours("b", 2.0, others="cpus 1"), ours("a", 9.0, others="cpus 2")]
+    table = rankings_table(small_frame(spark, [], VALUES), ours=small_frame(spark, lab, OURS), same=[])
+
+    places = [(row.circumstances, row.name, row.place, row.is_tie) for row in table.collect()]
+    assert places == [("cpus 1", "b", 1, None), ("cpus 1", "a", 2, None), ("cpus 2", "a", 1, None)]
+
+
 @pytest.fixture(scope="module")
 def equations(spark):
     """Ten published in 2 s, nine came, eight left: run a/1 captured, b/1 not and at QoS 0; 100 expected, 4 lost."""

@@ -206,6 +206,19 @@ def bucket_row(at, n):
     return {"kind": "sent", "group": "all", "bucket": int(bucket[0]), **bounds, "n": int(n)}
 
 
+def test_energy_of_a_delivery_is_known_where_the_machine_counts_it(example):
+    """F-16: 0.7 J for seven deliveries of the first run; null without a counter, never zero."""
+    partials, runs = example
+    counted = throughput_table(partials, runs=runs.withColumn("energy_j", F.lit(0.7)))
+    rows = {(row.run_id, row.window): row for row in counted.collect()}
+    first = min(run for run, _ in rows)
+
+    assert rows[first, "delivery"].delivered == 7
+    assert rows[first, "delivery"].millijoules_per_delivery == pytest.approx(100.0)
+    assert rows[first, "send"].millijoules_per_delivery is None
+    assert {row.millijoules_per_delivery for row in throughput_table(partials, runs=runs).collect()} == {None}
+
+
 @pytest.mark.parametrize(
     ("is_scalable", "system_percent", "projected", "is_extrapolation"),
     [(True, 90.0, 350 / 90, False), (True, 40.0, 350 / 40, True), (True, None, None, None)],
