@@ -10,7 +10,7 @@ import altair as alt
 from brokerlab.published.values import broker_name
 from brokerlab.report.cells import CellResult, Group
 from brokerlab.report.charts import Figure, drawn_figure
-from brokerlab.report.look import INK, colour, faceted, latency_axis, styled
+from brokerlab.report.look import INK, PALETTE, colour, cycle, faceted, latency_axis, styled
 from brokerlab.report.paper_tables import LATENCY, PROJECTED
 from brokerlab.report.results import Results, Row
 
@@ -22,6 +22,7 @@ _BARS = (
     ("000-fig11", "000's Figure 11: rate to the clients, 1/s", "000", "throughput_brk_to_sub", ""),
     ("000-fig12", "000's Figure 12: memory, % of 8 GB as printed, MiB of the broker here", "000", "memory_used", ""),
 )  # fmt: skip
+_COLOURS = (*PALETTE, "#7FA31C", "#3B4A8A", "#A04668")  # a paper's brokers and ours are many
 _PANEL_WIDTH, _PANEL_HEIGHT, _IN_A_ROW = 290, 170, 3
 
 
@@ -54,13 +55,18 @@ def bar_rows(rankings: Sequence[Row], *, paper: str, metric: str, kind: str) -> 
     return [
         {
             "panel": ", ".join(part for part in (_whose(row["of"]), row["circumstances"]) if part),
-            "broker": row["name"],
+            "broker": row["name"] if row["of"] == "ours" else row["broker"],
             "qos": f"QoS {row['qos'].replace('|', ', ')}" if row["qos"] else "any QoS",
             "value": row["value"],
             "about": "extrapolation" if row["extrapolates"] else row["version"] or "",
         }
-        for row in sorted(shown, key=lambda row: (row["of"] == "ours", row["circumstances"] or "", row["qos"] or ""))
+        for row in sorted(shown, key=_panel_order)
     ]
+
+
+def _panel_order(row: Row) -> tuple[bool, bool, str, str]:
+    """The paper before ours, and its local panel before the one of the cloud."""
+    return row["of"] == "ours", row["circumstances"] != "local", row["circumstances"] or "", row["qos"] or ""
 
 
 def _whose(of: str) -> str:
@@ -77,7 +83,9 @@ def _bar_chart(rows: list[Row]) -> alt.TopLevelMixin:
             x=alt.X("qos:N").axis(title=None, labelAngle=0, ticks=False),
             xOffset=alt.XOffset("broker:N").sort(brokers),
             y=alt.Y("value:Q").axis(title=None, format="~s", tickCount=5),
-            color=colour(brokers).legend(title=None, columns=6, symbolType="square", symbolSize=90),
+            color=alt.Color("broker:N")
+            .scale(domain=brokers, range=cycle(_COLOURS, brokers))
+            .legend(title=None, columns=6, symbolType="square", symbolSize=90),
             tooltip=["panel:N", "broker:N", "qos:N", alt.Tooltip("value:Q", format=",.4~r"), "about:N"],
         )
         .properties(width=_PANEL_WIDTH, height=_PANEL_HEIGHT)
