@@ -16,23 +16,26 @@ def published_table(values: DataFrame, *, ours: DataFrame) -> DataFrame:
     Only values that are numbers are compared, not bounds such as <10; of several names of one broker of ours the first.
     """
     printed = values.select(
-        "source", "metric", "environment", "qos", "interval_ms", "statistic", "variant", "broker", "printed_broker",
+        "source", "metric", "environment", "qos", "interval_ms", "statistic", "variant", "printed_broker",
+        F.col("broker").alias("shared"),
         F.col("version").alias("printed_version"), "printed", F.col("value").alias("printed_value"), "bound",
         "unit", "note",
     )  # fmt: skip
     same_qos = F.col("qos").isNull() | F.array_contains(F.split("qos", r"\|"), F.col("our_qos"))
     one, two = printed.alias("paper"), ours.alias("lab")
-    same = (F.col("paper.metric") == F.col("lab.metric")) & (F.col("paper.broker") == F.col("lab.broker"))
+    same = (F.col("paper.metric") == F.col("lab.metric")) & (F.col("shared") == F.col("lab.broker"))
     same_statistic = F.col("our_statistic").isNull() | F.col("our_statistic").eqNullSafe(F.col("statistic"))
-    beside = one.join(two, on=same & same_qos & same_statistic, how="left").drop(F.col("lab.metric"))
+    beside = one.join(two, on=same & same_qos & same_statistic, how="left").drop(
+        F.col("lab.metric"), F.col("lab.broker")
+    )
     is_compared = (
         F.col("cell").isNotNull()
         & F.col("printed_value").isNotNull()
         & (F.col("bound") == "")
         & F.col("our_value").isNotNull()
-        & (F.row_number().over(W.partitionBy(*_BLOCK, "paper.broker").orderBy("our_broker")) == 1)
+        & (F.row_number().over(W.partitionBy(*_BLOCK, "shared").orderBy("our_broker")) == 1)
     )
-    told = beside.withColumn("is_compared", is_compared).drop("broker")
+    told = beside.withColumn("is_compared", is_compared)
     return _with_places(told).coalesce(1).sortWithinPartitions(*_order()).to(TABLE.columns)
 
 
