@@ -72,8 +72,8 @@ def test_groups_follow_from_the_level_that_decides_them(mine):
     rows = {(row.group, row.broker): row.member for row in groups.collect()}
 
     assertSchemaEqual(groups.schema, GROUPS.columns)
-    assert rows["multi-platform", "all"] is True
-    assert rows["multi-platform", "less"] is False
+    assert rows["multi_platform", "all"] is True
+    assert rows["multi_platform", "less"] is False
 
 
 def test_agreement_needs_two_raters_and_is_full_where_they_agree(mine):

@@ -7,7 +7,7 @@ from report_values import cell_id, results_of
 
 from brokerlab.report.capacity import peaks
 from brokerlab.report.cells import groups
-from brokerlab.report.paper_charts import bar_rows, box_rows, paper_figures
+from brokerlab.report.paper_charts import bar_rows, box_rows, published_figures
 from brokerlab.report.paper_tables import equations, stress_rankings, stress_tables
 from brokerlab.report.report import render
 
@@ -131,7 +131,7 @@ def test_the_page_has_the_papers_figures_and_tables(study):
     rankings += [ranked("000", "Mosquitto", 163.0, metric="throughput_brk_to_sub")]
     rankings += [ranked("ours", "mosquitto", 500.0, metric="throughput_brk_to_sub")]
     whole = replace(study, rankings=tuple(rankings))
-    names = [figure.name for figure in paper_figures(whole, groups(whole))]
+    names = [figure.name for figure in published_figures(whole, groups(whole))]
     page = render(whole)
 
     assert names == ["000-fig10", "002-fig6", "000-fig11"]
