@@ -6,7 +6,7 @@ What the broker received and sent is counted where packets were captured on its 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from brokerlab.pipeline.columns import place_among, share
+from brokerlab.pipeline.columns import share
 from brokerlab.pipeline.schemas.equations import EQUATION_NAMES, EQUATIONS
 from brokerlab.stats.formulas import HOURS_PER_MONTH
 
@@ -28,7 +28,8 @@ def equations_table(
         .withColumns(_counts())
     )
     rows = counted.select("run_id", "cell", F.inline(F.array(*_equations())))
-    return rows.coalesce(1).sortWithinPartitions("run_id", place_among("equation", EQUATION_NAMES)).to(EQUATIONS)
+    place = F.array_position(F.array(*map(F.lit, EQUATION_NAMES)), F.col("equation"))
+    return rows.coalesce(1).sortWithinPartitions("run_id", place).to(EQUATIONS)
 
 
 def _times(latency: DataFrame) -> DataFrame:
