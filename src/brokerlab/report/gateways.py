@@ -4,7 +4,7 @@ The legs of paper 004: published by gateways, taken by bridges from the brokers 
 receiving organisation, received by the subscriber.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from brokerlab.record.manifest import Json
 from brokerlab.report.cells import CellResult, Group, level_value, varying_factors
@@ -112,8 +112,20 @@ def stops_summary(results: Results) -> str:
         lost[row["run_id"] in abrupt] += row["lost"] or 0
     return (
         f"{plural(connections, 'connection')} were closed at once after their message; when {count(broken)} of them "
-        "were, bytes of the message had not been acknowledged by the broker’s kernel yet, and the close dropped them: "
-        "these messages ended between the gateway’s socket and the broker, not in a broker, a bridge or the network. "
+        "were, bytes of the message had not been acknowledged by the broker’s kernel yet. The close dropped those that "
+        "still waited in the gateway’s socket, and the message with them; only one whose last bytes were under way by "
+        f"then still arrives.{_behind(abrupt, results)} "
         f"Of the measure phase {count(lost[True])} messages were lost in these runs, and {count(lost[False])} in the "
         "runs whose gateways waited."
     )
+
+
+def _behind(runs: Collection[str], results: Results) -> str:
+    """What became of the messages that had got to a broker, where bridges of ours count them."""
+    carried = [row for run_id in runs for row in results.manifests[run_id].get("bridging", ())]
+    if not carried:
+        return ""
+    taken = _sum((row for row in carried if row["to"] == _DESTINATION), "received")
+    received = _sum((row for row in results.delivery if row["run_id"] in runs), "delivered")
+    said = "none was lost behind a broker." if taken == received else "the others were lost behind a broker."
+    return f" Of {count(taken)} that bridges took from the brokers {count(received)} were received: {said}"

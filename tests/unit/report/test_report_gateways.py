@@ -19,7 +19,7 @@ MANIFEST = {
 RESULTS = SimpleNamespace(
     runs=[{"run_id": "c/1", "levels": {}}],
     manifests={"c/1": MANIFEST, "d/1": {"meter": {"closes": []}}},
-    delivery=[{"cell": "c", "published": 20, "delivered": 10, "duplicated": 0}],
+    delivery=[{"cell": "c", "run_id": "c/1", "published": 20, "delivered": 10, "duplicated": 0}],
     throughput=[{"cell": "c", "window": "delivery", "delivered_per_s": 2.0, "payload_bytes_per_s": 1_036.0}],
     jitter=[
         {"run_id": "c/1", "publisher": 0, "lost": 9},
@@ -52,4 +52,5 @@ def test_the_summary_says_who_dropped_them():
 
     assert "20 connections were closed at once" in said
     assert "when 9 of them" in said
+    assert "Of 11 that bridges took from the brokers 10 were received: the others were lost behind a broker." in said
     assert "9 messages were lost in these runs, and 0 in the runs whose gateways waited" in said
