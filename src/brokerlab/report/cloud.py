@@ -9,6 +9,11 @@ from brokerlab.report.results import Results, Row
 from brokerlab.report.table import Entry, Table, number, text
 
 OUTCOMES = {"ok": "ok", "collapse": "X", "lost data": "L.D.", "temporary block": "block", "growing": "growing"}
+_PRINTED = {
+    "one-way": ("003/table2", "inter_arrival_mean", "inter_arrival_std"),
+    "echo": ("003/table3", "latency_mean", "latency_std"),
+    "loop": ("003/table4", "latency_mean", "latency_std"),
+}  # test: the paper's table, and its two metrics
 _TIMES = ("mean_ms", "sd_ms", "min_ms", "max_ms")
 
 
@@ -25,6 +30,7 @@ def cloud(results: Results, compared: list[Group]) -> Table:
         text("Broker"), *factor_columns(varying_factors(results)), number("Mean", "ms"), number("sd", "ms"),
         number("Least", "ms"), number("Largest", "ms"), number("Between arrivals", "mean, ms"), number("sd", "ms"),
         number("Grows by", "ms a message"), text("Outcome"), text("Runs"),
+        text("Printed for eight brokers", "mean, ms"), text("sd", "ms"),
     )  # fmt: skip
     blocks = tuple(tuple(_row(cell, results) for cell in group.cells) for group in compared)
     return Table(columns, blocks)
@@ -41,7 +47,22 @@ def _row(cell: CellResult, results: Results) -> tuple[Entry, ...]:
         *(_span(flows, name) for name in ("interarrival_mean_ms", "interarrival_sd_ms", "growth_ms_per_message")),
         _outcome(flows),
         Entry(", ".join(f"{number} {verdict}" for verdict, number in verdicts.items())),
+        *_printed(cell, results),
     )
+
+
+def _printed(cell: CellResult, results: Results) -> tuple[Entry, Entry]:
+    """What the paper has for this test, QoS and interval: one way the time between arrivals, else the latency."""
+    levels = cell.runs[0]["levels"] or {}
+    source, *metrics = _PRINTED.get(str(levels.get("role")), ("", "", ""))
+    interval_ms = f"{1000 / float(levels['rate']):g}" if levels.get("rate") else None
+    here = [
+        row
+        for row in results.published
+        if (row["source"], row["qos"], row["interval_ms"]) == (source, str(cell.qos), interval_ms)
+    ]
+    mean, sd = (_span([row for row in here if row["metric"] == metric], "printed_value") for metric in metrics)
+    return mean, sd
 
 
 def _span(rows: list[Row], column: str) -> Entry:
