@@ -74,7 +74,7 @@ scenario:
     protocol: "5.0"
   variables: {qos: [0, 1], behaviour: [per-message, per-message-abrupt]}
   placement: {publishers: {share: [0 %, 100 %]}, subscribers: one}
-  topology: {shape: chain, sites: 2, rtt: 20 ms}
+  topology: {shape: chain, sites: 2, rtt: 5 ms, switch_clients: {rtt: 40 ms}}
 deploy: {repetitions: 1, phases: {warmup: 0 s, measure: 3 s, drain: 4 s}}
 """
 

@@ -129,3 +129,27 @@ def _behind(runs: Collection[str], results: Results) -> str:
     received = _sum((row for row in results.delivery if row["run_id"] in runs), "delivered")
     said = "none was lost behind a broker." if taken == received else "the others were lost behind a broker."
     return f" Of {count(taken)} that bridges took from the brokers {count(received)} were received: {said}"
+
+
+def printed(results: Results) -> Table:
+    """Table IV of paper 004 as it is printed, one row per deployment and QoS."""
+    metrics = (
+        ("latency_mean", number("Latency", "mean, ms")),
+        ("published_messages_gateways", number("Published")),
+        ("received_messages_source_brokers", number("At the source brokers")),
+        ("received_messages_destination_broker", number("At the destination broker")),
+        ("received_messages_end_to_end", number("Received")),
+        ("payload_mean_at_subscriber", number("Payload received", "mean, B")),
+    )
+    here = [row for row in results.published if row["source"] == "004/table4"]
+    values = {(row["variant"], row["qos"], row["metric"]): row["printed"] for row in here}
+    kinds = sorted({(row["variant"], row["qos"]) for row in here})
+    rows = tuple(
+        (
+            Entry(f"{variant} B" if variant else NOT_KNOWN),
+            Entry(qos),
+            *(Entry(values.get((variant, qos, metric)) or NOT_KNOWN) for metric, _ in metrics),
+        )
+        for variant, qos in kinds
+    )
+    return Table((text("Deployment, topic"), text("QoS"), *(column for _, column in metrics)), (rows,) if rows else ())

@@ -95,6 +95,7 @@ def _content(results: Results, compared: list[Group]) -> dict[str, object]:
         "overhead": networks.overhead(results, compared),
         "crossing": crossing.crossing(results.latency_by_way, results.delivery),
         "bridge_legs": gateways.legs(results, compared),
+        "bridge_printed": gateways.printed(results),
         "stops": gateways.stops(results),
         "stops_summary": gateways.stops_summary(results),
         "cloud": cloud.cloud(results, compared),

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from brokerlab.report.cells import CellResult, Group
-from brokerlab.report.gateways import legs, stops, stops_summary
+from brokerlab.report.gateways import legs, printed, stops, stops_summary
 
 CLOSES = [
     {"publisher": 0, "closes": 10, "whole": 1, "left_bytes_min": 0, "left_bytes_median": 90_000.0,
@@ -54,3 +54,16 @@ def test_the_summary_says_who_dropped_them():
     assert "when 9 of them" in said
     assert "Of 11 that bridges took from the brokers 10 were received: the others were lost behind a broker." in said
     assert "9 messages were lost in these runs, and 0 in the runs whose gateways waited" in said
+
+
+def test_table_iv_stands_as_it_is_printed():
+    """X-14: deployments and QoS of the paper."""
+    values = (("latency_mean", "132.3"), ("received_messages_end_to_end", "2004"))
+    rows = [
+        {"source": "004/table4", "variant": "AUT 1, 15", "qos": "0", "metric": metric, "printed": value}
+        for metric, value in values
+    ]
+
+    (row,) = texts(printed(SimpleNamespace(published=rows)))
+
+    assert row == ["AUT 1, 15 B", "0", "132.3", "–", "–", "–", "2004", "–"]
