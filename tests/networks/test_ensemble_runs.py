@@ -131,6 +131,7 @@ def test_gateways_that_close_at_once_lose_large_messages_and_drained_ones_none(t
         taken = sum(row["received"] for row in manifest["bridging"] if row["to"] == 0)
         assert set(sizes) <= {(0, 11_076), (1, 518)}
         assert taken == sum(sizes.values())
+        assert manifest["payloads"]["received_bytes"] == sum(size * number for (_, size), number in sizes.items())
         if manifest["run"]["levels"]["behaviour"] == "per-message":
             assert sizes == {(0, 11_076): published[0], (1, 518): published[1]}
             assert manifest["meter"]["closes"] == []

@@ -3,9 +3,13 @@
 import time
 from dataclasses import asdict
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from brokerlab.bridge.joint import BACK, ROUTE
 from brokerlab.lab.ensemble import Nodes
 from brokerlab.lab.joints import counts_of
+from brokerlab.record.directory import RunDirectory
 
 _TOLD_S = 0.25  # bridges write their counters ten times a second
 _SHOWN = ("received", "received_bytes", "published", "acknowledged", "dropped", "looped", "dead", "resent", "paused",
@@ -41,3 +45,13 @@ class Bridged:
             for route, step in ((ROUTE, 1), (BACK, -1))
             if (told := counts.get(route)) is not None
         ]
+
+
+def payloads_section(run: RunDirectory) -> dict[str, int]:
+    """For the manifest: what subscribers received after a transformer, which may have changed its size (X-13)."""
+    messages = total_bytes = 0
+    for path in sorted(run.raw("deliveries").glob("*.parquet")):
+        for batch in pq.ParquetFile(path).iter_batches(columns=["payload_bytes"]):
+            messages += batch.num_rows
+            total_bytes += pc.sum(batch.column(0)).as_py() or 0
+    return {"received": messages, "received_bytes": total_bytes}

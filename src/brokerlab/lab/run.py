@@ -15,6 +15,7 @@ from dataclasses import asdict, replace
 
 from brokerlab.brokers.registry import driver
 from brokerlab.errors import RunError
+from brokerlab.lab.bridged import payloads_section
 from brokerlab.lab.cast import besides, cast_of, cast_section, specs_of
 from brokerlab.lab.clients import clients_of, clients_section, placement_section
 from brokerlab.lab.cores import pin
@@ -349,6 +350,8 @@ class _Walk:
             self._manifest.add("start_ms", self._started.section(stopped.values()))
         self._system.look("the end of the run")
         self._system.close_book()
+        if self._run.cell.ensemble.bridging is not None:
+            self._manifest.add("payloads", payloads_section(self._directory))
         order, limits = self._order, self._study.analysis.guards
         around = summarize(
             self._lookout.readings,

@@ -57,10 +57,10 @@ def _sum(rows: Iterable[Row], column: str) -> int:
 
 
 def _mean_payload(cell: CellResult, results: Results) -> str:
-    rows = [row for row in results.throughput if row["cell"] == cell.id and row["window"] == "delivery"]
-    messages_per_s = sum(row["delivered_per_s"] or 0.0 for row in rows)
-    bytes_per_s = sum(row["payload_bytes_per_s"] or 0.0 for row in rows)
-    return count(round(bytes_per_s / messages_per_s)) if messages_per_s else NOT_KNOWN
+    told = [results.manifests.get(run["run_id"], {}).get("payloads") for run in cell.runs]
+    received = [each for each in told if each]
+    messages = _sum(received, "received")
+    return count(round(_sum(received, "received_bytes") / messages)) if messages else NOT_KNOWN
 
 
 def stops(results: Results) -> Table:

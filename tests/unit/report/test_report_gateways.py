@@ -14,13 +14,13 @@ UP = {"to": 0, "received": 11, "published": 12, "dead": 1, "resent": 0}
 MANIFEST = {
     "workload": {"payload": {"each": [125_528, 1_517]}, "payload_bytes": 64},
     "meter": {"closes": CLOSES},
+    "payloads": {"received": 10, "received_bytes": 5_180},
     "bridging": [UP, {"to": 1, "received": 99, "published": 99, "dead": 0, "resent": 0}],
 }
 RESULTS = SimpleNamespace(
     runs=[{"run_id": "c/1", "levels": {}}],
     manifests={"c/1": MANIFEST, "d/1": {"meter": {"closes": []}}},
     delivery=[{"cell": "c", "run_id": "c/1", "published": 20, "delivered": 10, "duplicated": 0}],
-    throughput=[{"cell": "c", "window": "delivery", "delivered_per_s": 2.0, "payload_bytes_per_s": 1_036.0}],
     jitter=[
         {"run_id": "c/1", "publisher": 0, "lost": 9},
         {"run_id": "c/1", "publisher": 1, "lost": 0},
