@@ -111,3 +111,18 @@ def test_a_counter_has_its_last_value_and_those_around_the_measure_phase(study):
         ("received", 11.0, 5.0, 7.0, 3),
         ("late", 2.0, None, None, 4),
     ]
+
+
+def test_phases_without_a_gap_between_them_sum_to_the_whole(study):
+    """F-19: what a process used is divided among the phases, wherever samples lie and phases end; nothing twice."""
+    samples = [sample(at, cpu, read_bytes=7 * cpu, written_bytes=cpu) for at, cpu in ((0, 0), (1.3, 91), (4.7, 530))]
+    run = RunBuilder(
+        phases={"connect": (0.0, 0.5), "idle": (0.5, 2.0), "measure": (2.0, 4.0), "drain": (4.0, 4.7)}
+    ).write(study)
+    write_rows(run, "resources", "sampler", samples)
+    rows = list(usage(read_samples(map(str, run.files("resources"))), read_facts(run).phases))
+
+    assert [row["phase"] for row in rows] == ["connect", "idle", "measure", "drain"]
+    assert sum(row["cpu_ns"] for row in rows) == pytest.approx(530 * MS)
+    assert sum(row["read_bytes"] for row in rows) == pytest.approx(7 * 530)
+    assert sum(row["written_bytes"] for row in rows) == pytest.approx(530)
