@@ -9,6 +9,7 @@ from ruamel.yaml.error import YAMLError
 from brokerlab.cli.outcome import print_outcome
 from brokerlab.cli.progress import steps
 from brokerlab.cli.studies import ResultsArgument
+from brokerlab.cli.terminal import warn
 from brokerlab.errors import ExitCode, UserError
 from brokerlab.pipeline.java import use_java
 from brokerlab.pipeline.master import VARIABLE, master_of
@@ -41,8 +42,9 @@ def analyze(directory: ResultsArgument, master: MasterOption = None) -> ExitCode
             hint=f"make them again with `brokerlab run {results.study} --out {results.path}`",
         )
     require_java(master)
-    write_tables(results, confidence_percent=confidence_percent(results), master=master)
-    return print_outcome(results)
+    left_out = write_tables(results, confidence_percent=confidence_percent(results), master=master)
+    outcome = print_outcome(results)
+    return ExitCode.CHECK_FAILED if left_out and outcome is ExitCode.VALID else outcome
 
 
 def require_java(master: str | None) -> None:
@@ -51,7 +53,8 @@ def require_java(master: str | None) -> None:
         use_java()
 
 
-def write_tables(results: StudyDirectory, *, confidence_percent: float, master: str | None = None) -> None:
+def write_tables(results: StudyDirectory, *, confidence_percent: float, master: str | None = None) -> tuple[str, ...]:
+    """Writes the tables; says which run directories are in none of them and why, and returns that."""
     # Spark takes seconds to load, and most commands do without it.
     from brokerlab.pipeline.beside import write_beside  # noqa: PLC0415
     from brokerlab.pipeline.jobs import analyze as analyze_runs  # noqa: PLC0415
@@ -60,10 +63,13 @@ def write_tables(results: StudyDirectory, *, confidence_percent: float, master: 
     with steps("analysis") as step:
         step("starting Spark")
         with open_session(app="brokerlab", master=master) as spark:
-            analyze_runs(spark, results, confidence_percent=confidence_percent, notify=step)
+            summary = analyze_runs(spark, results, confidence_percent=confidence_percent, notify=step)
             if names := beside(results):
                 step("table published")
                 write_beside(spark, results, names)
+    for problem in summary.problems:
+        warn(f"left out: {problem}")
+    return summary.problems
 
 
 def confidence_percent(results: StudyDirectory) -> float:
