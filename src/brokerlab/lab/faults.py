@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import psutil
 
@@ -167,12 +168,13 @@ class Faults:
         at_ns = time.monotonic_ns()
         match fault.kind:
             case FaultKind.KILL:
-                self._signal(fault, signal.SIGKILL)
+                at_ns = self._signal(fault, signal.SIGKILL)
             case FaultKind.RESTART:
+                at_ns = self._signal(fault, signal.SIGKILL)  # to start it again takes longer than to end it
                 self._system.revive(fault.node or 0)
             case FaultKind.STOP:
-                self._signal(fault, signal.SIGSTOP)
-                undo = lambda: self._signal(fault, signal.SIGCONT)  # noqa: E731 - nothing else has that name
+                at_ns = self._signal(fault, signal.SIGSTOP)
+                undo = partial(self._go_on, fault)
             case FaultKind.FILES:
                 undo = self._exhaust_files(fault)
             case FaultKind.DISK:
@@ -191,11 +193,17 @@ class Faults:
     def _process(self, fault: Fault) -> Started:
         return self._processes[fault.node or 0]
 
-    def _signal(self, fault: Fault, number: signal.Signals) -> None:
-        """The leader first, so that nobody sees its children die before it."""
-        for pid in self._process(fault).pids():
+    def _signal(self, fault: Fault, number: signal.Signals) -> int:
+        """When it was sent; to the leader first, so that nobody sees its children die before it."""
+        pids = self._process(fault).pids()
+        at_ns = time.monotonic_ns()
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
+        return at_ns
+
+    def _go_on(self, fault: Fault) -> None:
+        self._signal(fault, signal.SIGCONT)
 
     def _exhaust_files(self, fault: Fault) -> Callable[[], None]:
         """Lowers the limit of each process of the node to what it has open now."""
