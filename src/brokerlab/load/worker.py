@@ -15,7 +15,8 @@ import traceback
 from collections.abc import MutableSequence
 from multiprocessing.connection import Connection
 
-import pyarrow.compute  # noqa: F401 - Arrow imports it at the first `take`, which would hold the schedule up by 0.1 s
+import pyarrow as pa
+import pyarrow.compute  # Arrow imports it at the first `take`, which would hold the schedule up by 0.1 s
 
 from brokerlab.errors import LabError
 from brokerlab.inside import enter
@@ -54,6 +55,7 @@ def main(spec: WorkerSpec, pipe: Connection, counts: MutableSequence[int], progr
     """The worker's whole life; whatever goes wrong is said over the pipe."""
     _belong_to_parent()
     raise_open_files()
+    pa.array(())  # Arrow looks for pandas at its first array: not in the middle of the schedule
     gc.freeze()
     gc.disable()  # a collection would be a pause in the schedule; the loop makes no cycles
     sys.setswitchinterval(0.0005)  # the writing thread gives the lock back within half a millisecond
