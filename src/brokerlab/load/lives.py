@@ -37,9 +37,14 @@ class Lives:
         """Whether a connection ends without DISCONNECT and without waiting for acknowledgements."""
         return self._is_struck or self._life.behaviour in ABRUPT
 
+    @property
+    def closes_at_once(self) -> bool:
+        """Whether a connection ends as soon as its one message is handed over."""
+        return self.is_single and self.is_abrupt and bool(self._end_ns)
+
     def drop_rest(self, publisher: int, fd: int) -> None:
         """Where each message has its connection, which is closed at once: what is on its way is lost with it."""
-        if self.is_single and self.is_abrupt and self._end_ns:
+        if self.closes_at_once:
             self.closes.drop_rest(publisher, fd)
 
     def begin(self, order: Go, clients: Sequence[Client]) -> None:

@@ -229,6 +229,7 @@ class Publishing:
         publisher = self._open[fd]
         if event & select.EPOLLOUT:
             self._guarded(fd, publisher.push)
+            self._close_at_once(fd, publisher)
         if event & ~select.EPOLLOUT and fd in self._open:
             self._guarded(fd, partial(publisher.read, self._buffer, self._view, self._releases))
             while publisher.stream.has_more and fd in self._open:
@@ -317,8 +318,7 @@ class Publishing:
 
     def _end_lives(self, now: int) -> None:
         """Ends the connections whose time is over, at once or as soon as everything is acknowledged."""
-        numbers = self._lives.over(now)
-        if numbers is None or numbers:
+        if (numbers := self._lives.over(now)) is None or numbers:
             wanted = None if numbers is None else set(numbers)
             for fd, publisher in list(self._open.items()):
                 if wanted is None or publisher.client.number in wanted:
@@ -369,7 +369,10 @@ class Publishing:
         """Where each message has its connection: sends the one that this is for."""
         self._leaving[fd] = now_ns() + _LEAVE_NS
         self._guarded(fd, partial(publisher.send_next, now_ns()))
-        if self._lives.is_abrupt and fd in self._open and not publisher.is_blocked:
+        self._close_at_once(fd, publisher)
+
+    def _close_at_once(self, fd: int, publisher: Publisher) -> None:
+        if self._lives.closes_at_once and fd in self._open and not publisher.is_blocked:
             self._part(fd, publisher)
 
     # -- what is said and recorded --------------------------------------------------------------------------------
@@ -382,8 +385,7 @@ class Publishing:
                 return
             self._is_sent = True
             self._account.end(now)
-            counts = tuple((each.client.number, each.following) for each in self._all)
-            self._say(Sent(counts, self._order.number))
+            self._say(Sent(tuple((each.client.number, each.following) for each in self._all), self._order.number))
         if not self._is_settled and not any(each.in_flight for each in self._living()):
             self._is_settled = True
             self._say(Settled(sum(each.following - each.in_flight for each in self._all), self._order.number))
@@ -394,6 +396,5 @@ class Publishing:
         yield from self._away.values()
 
     def _record(self, publisher: Publisher, *, everything: bool = False, least: int | None = None) -> None:
-        done = publisher.record(everything=everything, least=least)
-        if done is not None:
+        if (done := publisher.record(everything=everything, least=least)) is not None:
             self._account.take(done)
