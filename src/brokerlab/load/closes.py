@@ -35,18 +35,24 @@ class Closes:
 
     def drop_rest(self, publisher: int, fd: int) -> None:
         """Has the kernel drop, when this socket is closed, what it has not got across."""
-        waiting = array.array("i", [0])
         try:
-            fcntl.ioctl(fd, termios.TIOCOUTQ, waiting)
+            left_bytes = unacknowledged_bytes(fd)
             with socket.socket(fileno=fd) as sock:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_OFF)
                 sock.detach()
         except OSError:
             return  # the broker was faster
-        self._left.setdefault(publisher, []).append(waiting[0])
+        self._left.setdefault(publisher, []).append(left_bytes)
 
     def facts(self) -> tuple[Closed, ...]:
         return tuple(
             Closed(publisher, len(left), left.count(0), min(left), statistics.median(left), max(left))
             for publisher, left in sorted(self._left.items())
         )
+
+
+def unacknowledged_bytes(fd: int) -> int:
+    """What the other side's kernel has not acknowledged."""
+    waiting = array.array("i", [0])
+    fcntl.ioctl(fd, termios.TIOCOUTQ, waiting)
+    return waiting[0]

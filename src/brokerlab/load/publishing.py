@@ -36,7 +36,7 @@ from brokerlab.load.spec import (
     Subscribed,
     WorkerSpec,
 )
-from brokerlab.load.window import PORTION, Window, window_of
+from brokerlab.load.window import PORTION, Window, window_facts, window_of
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import PUBLICATIONS
 from brokerlab.study.values import Arrivals, SessionKind
@@ -176,7 +176,7 @@ class Publishing:
             self._openings.close()
         for publisher in self._open.values():
             connection.disconnect(publisher.client, publisher.stream, log=self._log, after=self._spec.workload)
-        widening, account = self._window.widening if self._window else None, self._account
+        account = self._account
         return Stopped(
             messages=sum(publisher.following for publisher in self._all),
             wire_bytes=sum(publisher.wire_bytes for publisher in self._all),
@@ -190,10 +190,7 @@ class Publishing:
             waited=account.waited,
             resent=sum(publisher.resent for publisher in self._all),
             **connect_facts(self._openings),
-            written_off=self._window.written_off if self._window else 0,
-            window=self._window.size if self._window else None,
-            window_steps=tuple(widening.steps) if widening else (),
-            window_settled_ns=widening.settled_ns if widening else None,
+            **window_facts(self._window),
             closes=self._lives.closes.facts(),
         )
 
@@ -210,7 +207,8 @@ class Publishing:
         if not self._order.end_ns or self._is_sent:
             return self._openings.tick(now) if self._openings else None
         self._end_lives(now)
-        wakes = (self._openings.tick(now) if self._openings else None, self._lives.next_ns())
+        opened_ns = self._openings.tick(now) if self._openings else None
+        wakes = (opened_ns, self._lives.next_ns(now, is_leaving=bool(self._leaving)))
         if self._window:
             if self._order.start_ns <= now < self._order.end_ns:
                 self._fill(self._window, now)
@@ -298,7 +296,7 @@ class Publishing:
             self._account.blocked += publisher.is_blocked
             self._connections.want_write(fd, publisher.is_blocked)
             self._enter(fd)
-            if fd in self._leaving and not publisher.in_flight and not publisher.is_blocked:
+            if fd in self._leaving and self._lives.is_done(publisher):
                 self._part(fd, publisher)
         self._record(publisher)
         self._counts[self._spec.index] += publisher.following - before
@@ -323,6 +321,8 @@ class Publishing:
             for fd, publisher in list(self._open.items()):
                 if wanted is None or publisher.client.number in wanted:
                     self._end(fd, publisher, now)
+        for fd in [fd for fd in self._leaving if self._lives.is_done(self._open[fd])]:
+            self._part(fd, self._open[fd])
         while self._leaving and (first := next(iter(self._leaving.items())))[1] <= now:
             self._part(first[0], self._open[first[0]])
 

@@ -7,6 +7,7 @@ docs/design/0004 has the figures.
 """
 
 from collections.abc import MutableSequence
+from typing import Any
 
 from brokerlab.load.spec import Progress, WorkerSpec
 from brokerlab.load.widening import FIRST, FIRST_EXACTLY_ONCE, MOST, MOST_EXACTLY_ONCE, Widening
@@ -68,3 +69,13 @@ def window_of(spec: WorkerSpec, counts: MutableSequence[int], progress: Progress
         first = FIRST_EXACTLY_ONCE
     size = Widening(first, most=most, fan_out=spec.fan_out) if isinstance(asked, str) else asked
     return Window(size, fan_out=spec.fan_out, counts=counts, progress=progress)
+
+
+def window_facts(window: Window | None) -> dict[str, Any]:
+    """Fields of Stopped: the size at the end, and how it was found; nothing of a load that keeps a schedule."""
+    if window is None:
+        return {}
+    found: dict[str, Any] = {"written_off": window.written_off, "window": window.size}
+    if (widening := window.widening) is not None:
+        found |= {"window_steps": tuple(widening.steps), "window_settled_ns": widening.settled_ns}
+    return found
