@@ -6,6 +6,7 @@ Ctrl-C, SIGTERM         what is finished and how to go on, 130
 anything else           a bug of ours: the traceback, 70
 """
 
+import errno
 import signal
 import sys
 import traceback
@@ -111,6 +112,13 @@ def _stop_like_ctrl_c() -> None:
             signal.signal(number, signal.default_int_handler)
 
 
+def _our_bug() -> int:
+    """A bug keeps its traceback and gets its exit code."""
+    traceback.print_exc()
+    _explain("this is a bug of brokerlab", "please report it with the lines above")
+    return ExitCode.OUR_BUG
+
+
 def _exit_code() -> int:
     try:
         code = app_for(*sys.argv[1:2] or [""])(standalone_mode=False, prog_name="brokerlab")
@@ -123,10 +131,13 @@ def _exit_code() -> int:
         return ExitCode.BAD_INPUT
     except BrokenPipeError:
         return _left_by_reader()
-    except Exception:  # noqa: BLE001 - the last one to see it: a bug keeps its traceback and gets its exit code
-        traceback.print_exc()
-        _explain("this is a bug of brokerlab", "please report it with the lines above")
-        return ExitCode.OUR_BUG
+    except OSError as problem:
+        if problem.errno != errno.ENOSPC:
+            return _our_bug()
+        _explain(f"{problem.filename or 'the disk'}: {problem.strerror}", "make room, or take another --out")
+        return ExitCode.BAD_INPUT
+    except Exception:  # noqa: BLE001 - the last one to see it
+        return _our_bug()
     if code == ExitCode.INTERRUPTED:
         warn("brokerlab: interrupted")
     return code if isinstance(code, int) else ExitCode.VALID

@@ -82,4 +82,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except OSError as problem:
+        sys.exit(f"brokerlab: packets cannot be captured any more: {problem}")

@@ -13,6 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from brokerlab.errors import UserError
+
 ROWS_PER_FILE = 4_000_000
 _DONE = None
 _QUEUED = 24  # batches; some 80 MB
@@ -48,6 +50,11 @@ class PartWriter:
         self._raise_failure()
 
     def _raise_failure(self) -> None:
+        if isinstance(self._failure, OSError):
+            place, why = self._folder / self._name, self._failure.strerror or str(self._failure)
+            raise UserError(
+                f"{place} cannot be written: {why}", hint="make room, or take another --out"
+            ) from self._failure
         if self._failure is not None:
             raise RuntimeError(f"writing {self._folder / self._name} failed") from self._failure
 

@@ -84,6 +84,15 @@ def test_a_failed_write_is_not_forgotten(tmp_path):
         writer.close()
 
 
+def test_a_folder_that_cannot_be_written_is_said_so(tmp_path):
+    writer = PartWriter(tmp_path / "gone", "broker-0", COUNTERS)
+    (tmp_path / "gone").rmdir()
+    writer.write(pa.RecordBatch.from_pylist([], schema=COUNTERS))
+
+    with pytest.raises(UserError, match="broker-0 cannot be written"):
+        writer.close()
+
+
 def test_a_cut_off_run_is_set_aside_under_a_name_of_its_own_and_a_finished_one_stays(tmp_path):
     results = StudyDirectory(tmp_path)
     for run_id, content in (("a/1", {"format": 1}), ("a/2", {"format": 1, "verdict": {"value": "valid"}})):
