@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from statistics import median
 
 import pyarrow.dataset as ds
 import pytest
@@ -17,6 +16,8 @@ pytestmark = [
     needs_networks,
     pytest.mark.skipif(not isinstance(driver("mosquitto").find(), Found), reason="needs Mosquitto"),
 ]
+
+LINK_MS = 0.3  # what a link may be off its claim
 
 HEAD = """
 brokerlab: 1
@@ -95,17 +96,17 @@ def rows(folder, name):
 
 
 def test_what_crosses_takes_one_way_of_the_rtt_longer(tmp_path):
-    """B-11, B-12, B-13, B-20: as the topology says it must."""
-    middle, phases = {}, set()
+    """B-11, B-12, B-13, B-20: as the topology says it must; by the least, which a busy machine moves least."""
+    least, phases = {}, set()
     for manifest, folder in made(tmp_path, DISTANCE):
         levels = manifest["run"]["levels"]
         taken = [row["received_ns"] - row["intended_ns"] for row in rows(folder, "deliveries")]
-        middle[levels["rtt"], levels["locality"]] = median(taken) / 1e6
+        least[levels["rtt"], levels["locality"]] = min(taken) / 1e6
         phases |= {phase["name"] for phase in manifest["phases"]}
 
     for rtt_ms in (5.0, 50.0):
-        assert middle[rtt_ms, 0.0] >= middle[rtt_ms, 100.0] + rtt_ms / 2
-    assert middle[50.0, 0.0] >= middle[5.0, 0.0] + (50 - 5) / 2 * 0.95
+        assert least[rtt_ms, 0.0] >= least[rtt_ms, 100.0] + rtt_ms / 2 - LINK_MS
+    assert least[50.0, 0.0] >= least[5.0, 0.0] + (50 - 5) / 2 - LINK_MS
     assert {"idle", "connect", "subscribe", "measure"} <= phases
 
 
