@@ -17,6 +17,7 @@ _TABLES = {
     ("scalable", "local"): "Table 8",
     ("scalable", "cloud"): "Table 9",
 }
+_THREE = ("ALL(3)", ("mosquitto", "hivemq", "rabbitmq"))  # how 000's values name all of its brokers
 _RANKED = {PROJECTED: "projected rate", LATENCY: "latency"}
 # Columns of the equations: title, unit, equation, whether as printed, and the metric that the paper prints of it.
 _EQUATIONS = (
@@ -80,7 +81,7 @@ def _printed(rows: Iterable[Row], metric: str, run: Row) -> str:
         f"{row['printed']} {row['unit']}" + (f" ({row['statistic']})" if row["statistic"] in ("min", "max") else "")
         for row in rows
         if row["source"].startswith("000/") and row["metric"] == metric and row["printed"]
-        if broker_name(row["printed_broker"]) == driver or row["printed_broker"] == "ALL(3)"
+        if broker_name(row["printed_broker"]) == driver or (row["printed_broker"] == _THREE[0] and driver in _THREE[1])
         if row["qos"] is None or qos in row["qos"].split("|")
     )
     return f"000: {', '.join(said)}" if said else ""
@@ -149,7 +150,8 @@ def _value(row: Row | None) -> Entry:
 def stress_rankings(rankings: Sequence[Row]) -> Table:
     """One row per metric, QoS and whose it is: the brokers in their order, ties marked."""
     columns = (text("Ranked by"), text("QoS"), text("Whose"), text("Order, the best first"))
-    ranked = [row for row in rankings if row["metric"] in _RANKED and row["of"] in ("002", "ours")]
+    is_beside = any(row["of"] == "002" for row in rankings)
+    ranked = [row for row in rankings if is_beside and row["metric"] in _RANKED and row["of"] in ("002", "ours")]
     blocks: dict[tuple[str, str], dict[tuple[str, str], list[Row]]] = {}
     for row in ranked:
         if row["qos"] is not None:
