@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from brokerlab.published.values import broker_name
 from brokerlab.report.cells import CellResult, Group, level_value, varying_factors
-from brokerlab.report.numbers import NOT_KNOWN, brief, count, significant
+from brokerlab.report.numbers import NOT_KNOWN, count, significant
 from brokerlab.report.overview import factor_columns
 from brokerlab.report.results import Results, Row
 from brokerlab.report.table import Entry, Table, number, text
@@ -143,7 +143,7 @@ def _stress_row(
 def _value(row: Row | None) -> Entry:
     if row is None:
         return Entry(NOT_KNOWN, mark="quiet")
-    shown = brief(row["value"]) if row["of"] != "ours" else significant(row["value"])
+    shown = f"{row['value']:,}".removesuffix(".0") if row["of"] != "ours" else significant(row["value"])
     return Entry(shown, "extrapolation" if row["extrapolates"] else "", "warn" if row["extrapolates"] else "")
 
 

@@ -43,7 +43,7 @@ def test_a_stress_table_has_printed_and_ours_in_one_row_and_flags_extrapolation(
     ]
     table = tables["Table 6: non-scalable brokers, local, and ours"]
     assert said(table, "Broker") == ["mosquitto", "Bevywise, not here", "rumqttd"]
-    assert said(table, "Projected") == ["37,983.2", "33,533.1", "–"]
+    assert said(table, "Projected") == ["37,983.15", "33,533.14", "–"]
     (first, _, third) = table.blocks[0]
     assert [entry.text for entry in first if entry.below == "extrapolation"] == ["90,000"]
     assert not any(entry.below == "extrapolation" for entry in third)
