@@ -41,10 +41,10 @@ def test_a_broker_that_goes_away_and_comes_back_costs_nothing_at_qos_2(tmp_path,
                 goes.start()
                 bridge.wait_for("joined", times=number + 1)
             ledger.hear(subscriber, patience_s=15)
-            counters = bridge.stop()
+            counters, onward_counters = bridge.stop(), second.stop()
 
     assert ledger.lost == []
-    assert ledger.duplicated == []
+    assert (ledger.duplicated, counters, onward_counters) == ([], counters, onward_counters)
     assert counters[0]["reconnected"] >= 2
 
 

@@ -228,12 +228,12 @@ class VariablesPart(Part):
     nodes: list[Annotated[int, PlainValidator(ensemble.read_nodes)]] = Field(default=[], min_length=1)
     join: list[Annotated[str, PlainValidator(ensemble.read_join)]] = Field(default=[], min_length=1)
     locality: list[Locality] = Field(default=[], min_length=1)
+    publishers_at: list[Annotated[str, PlainValidator(ensemble.read_spot_word)]] = Field(default=[], min_length=1)
+    subscribers_at: list[Annotated[str, PlainValidator(ensemble.read_spot_word)]] = Field(default=[], min_length=1)
     bridge_per: list[Annotated[str, PlainValidator(bridging.read_per)]] = Field(default=[], min_length=1)
     bridge_connections: list[Annotated[str, PlainValidator(bridging.read_connections)]] = Field(
         default=[], min_length=1
     )
-    publishers_at: list[Annotated[str, PlainValidator(ensemble.read_spot_word)]] = Field(default=[], min_length=1)
-    subscribers_at: list[Annotated[str, PlainValidator(ensemble.read_spot_word)]] = Field(default=[], min_length=1)
 
     def levels(self, factor: str) -> tuple[v.Level, ...]:
         return tuple(getattr(self, factor))
