@@ -25,7 +25,9 @@ def test_a_broker_that_goes_away_and_comes_back_costs_nothing_at_qos_2(tmp_path,
         here, there = (goes, stays) if away == "source" else (stays, goes)
         # What arrives at a target that goes away is passed on to one that stays, so that a subscriber hears all of it.
         text = bridge_text(here.node.port, there.node.port, route=", qos: 2", protocol=protocol)
-        onward = bridge_text(there.node.port, end.node.port, route=", qos: 2", protocol=protocol)
+        # Of more than 20 handshakes that were under way Mosquitto 2.0.11 forgets the others when it is stopped:
+        # after its start it sends some again whose PUBREL it had sent, and whoever answered that takes them for new.
+        onward = bridge_text(there.node.port, end.node.port, route=", qos: 2, inflight: 20", protocol=protocol)
         with (
             Bridge(tmp_path / "bridge", text) as bridge,
             Bridge(tmp_path / "onward", onward.replace("name: test", "name: onward")) as second,
@@ -41,10 +43,10 @@ def test_a_broker_that_goes_away_and_comes_back_costs_nothing_at_qos_2(tmp_path,
                 goes.start()
                 bridge.wait_for("joined", times=number + 1)
             ledger.hear(subscriber, patience_s=15)
-            counters, onward_counters = bridge.stop(), second.stop()
+            counters = bridge.stop()
 
     assert ledger.lost == []
-    assert (ledger.duplicated, counters, onward_counters) == ([], counters, onward_counters)
+    assert ledger.duplicated == []
     assert counters[0]["reconnected"] >= 2
 
 
