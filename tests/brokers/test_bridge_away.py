@@ -5,12 +5,16 @@ import os
 import signal
 import socket
 import threading
+import time
+from pathlib import Path
 
 import psutil
 import pytest
 from bridge_rig import HOST, Bridge, Ledger, bridge_text, client, mosquitto
 
 from brokerlab.load.client import Client
+
+CONNECT, SUBSCRIBE = 0x10, 0x82  # the first bytes of packets
 
 
 @pytest.mark.parametrize(("away", "protocol"), [("source", "3.1.1"), ("target", "5.0")])
@@ -106,6 +110,43 @@ def test_a_stop_by_sigterm_finishes_what_it_has_begun(tmp_path):
 
     assert ledger.lost == []
     assert ledger.duplicated == []
+
+
+def test_a_source_that_still_sends_hears_our_last_acknowledgements(tmp_path):
+    """Bytes that come while the bridge closes do not reset the connection: the source would lose what we had said."""
+    with socket.create_server((HOST, 0)) as source, mosquitto(tmp_path / "b") as there:
+        text = bridge_text(source.getsockname()[1], there.node.port, route=", qos: 1")
+        with Bridge(tmp_path / "bridge", text) as bridge:
+            bridge.start(joins=False)
+            with source.accept()[0] as connection:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                assert connection.recv(1024)[0] == CONNECT
+                connection.sendall(b"\x20\x02\0\0")
+                assert connection.recv(1024)[0] == SUBSCRIBE
+                connection.sendall(b"\x90\x03\0\x01\x01")
+                bridge.wait_for("joined")
+                os.kill(there.pid, signal.SIGSTOP)  # so that the bridge must wait for it before it may go
+                try:
+                    connection.sendall(b"\x32\x07\0\x03t/1\0\x01")
+                    while not has_read_all(connection.getpeername()[1]):
+                        time.sleep(0.01)
+                    os.kill(bridge.pid, signal.SIGTERM)
+                    for number in range(2, 100):
+                        connection.sendall(b"\x32\x07\0\x03t/1\0%c" % number)
+                        time.sleep(0.003)
+                finally:
+                    os.kill(there.pid, signal.SIGCONT)
+                said = b"".join(iter(lambda: connection.recv(1024), b""))
+            assert bridge.ended() == 0
+
+    assert said.startswith(b"\x40\x02\0\x01"), "PUBACK of the first"
+    assert said.endswith(b"\xe0\0"), "DISCONNECT"
+
+
+def has_read_all(port):
+    """Whether the socket of this port has nothing that its process did not take."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [row[4].split(":")[1] for row in rows if row[1].endswith(f":{port:04X}")] == ["00000000"]
 
 
 def test_a_broker_that_does_not_answer_is_told_once_and_tried_again(tmp_path):

@@ -11,6 +11,7 @@ import os
 import random
 import select
 import socket
+import time
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
@@ -118,12 +119,17 @@ class Link:
             self.is_reading = wanted
             self._watch()
 
-    def leave(self) -> None:
-        """Says goodbye, and is not wanted any more."""
+    def leave(self, *, hears_out_s: float = 0.0) -> None:
+        """Says goodbye, and is not wanted any more; for so long the broker may take the time to hear it.
+
+        Who closes while bytes come in resets the connection, and a broker that writes to it then does not read the
+        acknowledgements before it: it sends those messages once more.
+        """
         if self._stream is not None and self.state is State.OPEN and not self._out:
             with contextlib.suppress(OSError):
                 self._stream.send(memoryview(Disconnect().encode(self.broker.level)))
                 self._stream.finish()
+                self._hear_out(hears_out_s)
         self._close()
         self.state = State.IDLE
 
@@ -351,6 +357,17 @@ class Link:
         self._rests = min(self._rests + 1, 20)
         self.state, self._board.is_stirred = State.RESTING, True
         self._due_ns = now_ns() + int(random.uniform(0.5, 1) * longest * 1e9)  # noqa: S311 - not all at once
+
+    def _hear_out(self, longest_s: float) -> None:
+        """Reads what is on its way, which the broker will send again, until it has closed too."""
+        if self._socket is None or not longest_s:
+            return
+        self._socket.shutdown(socket.SHUT_WR)
+        ends = time.monotonic() + longest_s
+        while (left_s := ends - time.monotonic()) > 0:
+            self._socket.settimeout(left_s)
+            if not self._socket.recv(_ROOM_BYTES):
+                return
 
     def _close(self) -> None:
         if self._socket is not None:

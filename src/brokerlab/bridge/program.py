@@ -31,6 +31,7 @@ from brokerlab.load.properties import USER_PROPERTY, encode_properties
 MARK = "brokerlab-bridge"  # a user property: the id of a broker where the message was
 _LONGEST_WAIT_S = 1.0
 _DRAIN_S = 10.0  # after it is told to stop, at the longest
+_HEARING_S = 2.0  # for a broker to read our goodbye
 Say = Callable[[str], None]
 
 
@@ -209,7 +210,7 @@ class Program:
                 raise UserError(f"not joined in {within_s:g} s: {said}", hint=hint)
         for link in everyone:
             link.push()
-            link.leave()
+            link.leave(hears_out_s=_HEARING_S)
 
 
 def _links(crossing: Crossing) -> list[Link]:
