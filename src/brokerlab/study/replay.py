@@ -87,6 +87,7 @@ def parse(data: bytes, *, record: Record, header: bool, time: str | None, key: s
     if not begins.size:
         raise RuleError("the file holds no record")
     if names:
+        _refuse_wrong_header(names, fields=len(_fields(data[begins[0] : ends[0]])))
         _refuse_cut_off(data, begins, ends, columns=len(names))
     records = Records(data, begins, ends, None, None)
     times = None if time is None else _offsets_ns(_values(records, record, names, time), time)
@@ -115,6 +116,28 @@ def _joined(data: bytes, begins: Longs, ends: Longs) -> tuple[Longs, Longs]:
         raise RuleError("a quoted field of the file does not end")
     opens = np.concatenate([[True], closes[:-1]])
     return begins[opens], ends[closes]
+
+
+def _refuse_wrong_header(names: list[str], *, fields: int) -> None:
+    """A first line that names no columns would be left out as one, and a record with it."""
+    hint = "header: false sends the first line too"
+    for place, name in enumerate(names, start=1):
+        if not name.strip():
+            raise RuleError(f"the header of the file has no name for column {place}; {hint}")
+        if _is_number(name):
+            raise RuleError(f"the header of the file names column {place} {name!r}, which is a number; {hint}")
+        if names.index(name) != place - 1:
+            raise RuleError(f"the header of the file names two columns {name!r}; {hint}")
+    if fields > len(names):
+        raise RuleError(f"the header of the file has {len(names)} columns, and its first record {fields}; {hint}")
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
 
 
 def _refuse_cut_off(data: bytes, begins: Longs, ends: Longs, *, columns: int) -> None:

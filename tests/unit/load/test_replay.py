@@ -195,3 +195,19 @@ def test_a_day_s_readings_that_are_cut_off_are_refused_with_the_record(text, is_
     else:
         with pytest.raises(RuleError, match="cut off: record 2, its last, has 1 of 2 fields"):
             read()
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (b"-22.9,43.2\n-22.8,43.1\n", "names column 1 '-22.9', which is a number"),
+        (b"bus,,speed\nA1,1,2\n", "has no name for column 2"),
+        (b"bus,bus\nA1,1\n", "names two columns 'bus'"),
+        (b"bus,speed\nA1,1,2\n", "has 2 columns, and its first record 3"),
+    ],
+)
+def test_a_first_line_that_is_no_header_is_refused_and_may_be_sent_instead(text, rule):
+    with pytest.raises(RuleError, match=rule):
+        parse(text, record=Record.CSV, header=True, time=None, key=None)
+
+    assert parse(text, record=Record.CSV, header=False, time=None, key=None).count == text.count(b"\n")
