@@ -1,13 +1,13 @@
 """Metrics of cells from the values of runs."""
 
 import pytest
-from pipeline_frames import Tables, runs_from
+from pipeline_frames import made_of, runs_from
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
 from brokerlab.pipeline.metrics import UNITS as METRICS
 from brokerlab.pipeline.schemas import TABLES
 from brokerlab.pipeline.schemas.manifests import MANIFESTS
-from brokerlab.pipeline.transforms.cells import cells_table, run_values
+from brokerlab.pipeline.transforms.cells import cells_table
 from brokerlab.stats.interval import mean_interval, t_factor
 
 pytestmark = pytest.mark.pipeline
@@ -57,12 +57,11 @@ def test_cells_of_nothing(spark):
     assert cells_table(values, runs=runs, t_factors={}, confidence_percent=95).collect() == []
 
 
-def test_run_values_take_each_metric_from_its_table(example):
+def test_values_take_each_metric_from_its_table(example):
     """The ten messages, and a run whose broker was not sampled."""
-    values = run_values(Tables(*example))
-    of = {(row.run_id, row.metric): row.value for row in values.collect()}
+    of = {(row.run_id, row.metric): row.value for row in made_of("values", *example).collect()}
 
-    ten = {metric: of["broker-amqtt.qos-1/1", metric] for metric in METRICS}
+    ten = {metric: of.get(("broker-amqtt.qos-1/1", metric)) for metric in METRICS}
     assert ten["latency.max"] == 110.0
     assert (ten["delivery.failure_percent"], ten["delivery.duplicated"]) == (20.0, 2.0)
     assert (ten["throughput.published_per_s"], ten["throughput.delivered_per_s"]) == (4.5, 3.5)

@@ -35,6 +35,7 @@ TABLE_NAMES = (
     "traffic",
     "legs",
     "captures",
+    "values",
     "cells",
     "comparisons",
     "effects",

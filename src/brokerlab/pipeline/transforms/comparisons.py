@@ -16,11 +16,10 @@ from brokerlab.pipeline.reduce.levels import Observation, comparisons
 from brokerlab.pipeline.schemas import arrow_schema
 from brokerlab.pipeline.schemas.comparisons import COMPARISONS
 from brokerlab.pipeline.transforms import Analysis
-from brokerlab.pipeline.transforms.cells import run_values
 
 
 def make(analysis: Analysis) -> DataFrame:
-    values = run_values(analysis.tables)
+    values = analysis.tables["values"]
     observed = observed_values(values, runs=analysis.tables["runs"], set_ups=analysis.runs)
     return comparisons_table(observed, confidence_percent=analysis.confidence_percent)
 
@@ -55,8 +54,7 @@ def observed_values(values: DataFrame, *, runs: DataFrame, set_ups: DataFrame) -
     own = set_ups.select("run_id", "set_up")
     observation = F.struct("run_id", "set_up", "value", F.map_entries("levels").alias("levels"))
     return (
-        values.where(F.col("value").isNotNull())
-        .join(valid, on="run_id", how="inner")
+        values.join(valid, on="run_id", how="inner")
         .join(own, on="run_id", how="left")
         .groupBy("metric")
         .agg(F.sort_array(F.collect_list(observation)).alias("observations"))

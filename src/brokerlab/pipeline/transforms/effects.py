@@ -12,12 +12,11 @@ from brokerlab.pipeline.reduce.levels import effects
 from brokerlab.pipeline.schemas import arrow_schema
 from brokerlab.pipeline.schemas.effects import EFFECTS
 from brokerlab.pipeline.transforms import Analysis
-from brokerlab.pipeline.transforms.cells import run_values
 from brokerlab.pipeline.transforms.comparisons import observations_of, observed_values
 
 
 def make(analysis: Analysis) -> DataFrame:
-    values = run_values(analysis.tables)
+    values = analysis.tables["values"]
     return effects_table(observed_values(values, runs=analysis.tables["runs"], set_ups=analysis.runs))
 
 

@@ -1,0 +1,12 @@
+"""What each run came to, one number a metric."""
+
+from brokerlab.pipeline.metrics import UNITS
+from brokerlab.pipeline.schemas.kinds import REAL, TEXT, Among, Table, schema
+
+VALUES = schema(
+    run_id=TEXT,
+    metric=TEXT,  # of metrics.UNITS
+    value=REAL,  # never null: a run without it has no row
+)
+
+TABLE = Table(VALUES, grain=("run_id", "metric"), order=("position", Among("metric", tuple(UNITS))))
