@@ -64,6 +64,18 @@ def test_window_sends_as_soon_as_there_is_room_and_never_more(port, tmp_path, in
     assert publisher.waited == 0  # a closed loop has nothing that was due before
 
 
+@pytest.mark.parametrize("preset", ["lossless", "durable", "tuned"])
+def test_mosquitto_takes_as_many_handshakes_as_are_begun(tmp_path, preset):
+    """As shipped, version 2.0.11 loses what it acknowledged of a publisher with more than 20 under way."""
+    mosquitto = driver("mosquitto")
+    if not isinstance(mosquitto.find(), Found):
+        pytest.skip("Mosquitto is not installed")
+    with running(mosquitto, tmp_path / "broker", preset=preset) as broker:
+        _, rows = run(Schedule(Arrivals.WINDOW, inflight=200), broker.port, tmp_path / "run", qos=2)
+
+    assert all(row["acked_ns"] is not None for row in rows)
+
+
 def test_open_loop_with_a_window_sends_late_and_counts_what_waited(port, tmp_path):
     burst = Schedule(Arrivals.BURST, rate_per_s=500, burst=100, inflight=4)
 

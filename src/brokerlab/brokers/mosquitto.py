@@ -7,11 +7,12 @@ stock     Mosquitto without a configuration file, but for what a run needs:
             user                        the one who runs it: otherwise a Mosquitto started by root changes its user,
                                         at which the kernel forgets that it shall die with us
             sys_interval 1              its counters are at most 1 s old instead of 10 s, or each run would wait
-lossless  no limit to what waits for a client (stock drops what comes after 1,000 messages). The messages in flight
-          stay at 20: more of them save none.
+lossless  no limit to what waits for a client (stock drops what comes after 1,000 messages), nor to what is in flight:
+          of a publisher with more than 20 handshakes of QoS 2 under way stock acknowledges messages and loses them;
+          where only the first limit is lifted it ends that publisher's connection.
 durable   lossless, with the database on the disk: written whole, and synced, after each turn of its loop in which
           anything was stored. What that turn acknowledged was acknowledged before, so a crash can still cost it.
-tuned     lossless, without Nagle's delay, and with up to 1,000 messages in flight to each client.
+tuned     lossless, without Nagle's delay.
 
 A bridge speaks MQTT 5.0 with the far broker, which sends nothing back where it came from if it knows No Local, as every
 Mosquitto does; both ends keep at QoS 1 and 2 what the other has not got yet.
@@ -51,12 +52,12 @@ _SALT_BYTES = 12
 _DATA = "data"
 _TOPICS = "topics.acl"
 _BRIDGES = "bridges"
-_LOSSLESS = ("max_queued_messages 0",)
+_LOSSLESS = ("max_queued_messages 0", "max_inflight_messages 0")
 _PRESETS: Mapping[str, tuple[str, ...]] = {
     "stock": (),
     "lossless": _LOSSLESS,
     "durable": (*_LOSSLESS, "persistence true", "autosave_on_changes true", "autosave_interval 1"),
-    "tuned": (*_LOSSLESS, "set_tcp_nodelay true", "max_inflight_messages 1000"),
+    "tuned": (*_LOSSLESS, "set_tcp_nodelay true"),
 }
 
 _LATE_S = 1.0  # our sys_interval; it tells a counter only when it changed
