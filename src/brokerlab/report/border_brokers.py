@@ -10,7 +10,7 @@ from brokerlab.published.library import published
 from brokerlab.published.values import drivers_of
 from brokerlab.record.manifest import Json
 from brokerlab.report.drivers import KnownDriver
-from brokerlab.report.numbers import NOT_KNOWN, plural
+from brokerlab.report.numbers import NOT_KNOWN, listed, plural
 from brokerlab.report.results import Results
 from brokerlab.report.table import Entry, Table, text
 
@@ -30,8 +30,8 @@ def features(results: Results, drivers: Drivers) -> Table:
     """001's Table I, and below it the brokers of this study that it does not have; none without drivers."""
     columns = (
         text("Broker", "purpose, printed"), text("Driver", "licence"), text("Cluster", "printed"), text("here"),
-        text("Bridge", "printed"), text("here"), text("Language", "printed"), text("here"),
-        text("Held against MQTT"), text("In this study"),
+        text("Bridge", "printed"), text("here"), text("Language", "printed"), text("MQTT", "kept here"),
+        text("In this study"),
     )  # fmt: skip
     if not drivers or not is_border(results):
         return Table(columns, ())
@@ -47,8 +47,8 @@ def images(results: Results, drivers: Drivers) -> Table:
     """001's Table II, and below it the brokers of this study that it does not have; none without drivers."""
     columns = (
         text("Broker"), text("Parent image", "printed"), text("OS and architecture", "printed"),
-        text("Compressed size", "printed"), text("Size", "here"), text("Comes from", "here"),
-        text("Version", "of this study"),
+        text("Compressed size", "printed"), text("Size", "here"), text("Version", "of this study"),
+        text("Comes from", "here"),
     )  # fmt: skip
     if not drivers or not is_border(results):
         return Table(columns, ())
@@ -82,6 +82,11 @@ def _measured(results: Results) -> list[Json]:
     ]
 
 
+def _firsts(drivers: Sequence[KnownDriver]) -> list[KnownDriver]:
+    """The first version of each broker."""
+    return list({driver.broker: driver for driver in reversed(drivers)}.values())[::-1]
+
+
 def _names(drivers: Iterable[KnownDriver]) -> str:
     return ", ".join(dict.fromkeys(driver.broker for driver in drivers))
 
@@ -91,20 +96,18 @@ def _names(drivers: Iterable[KnownDriver]) -> str:
 
 def _feature_row(printed: Printed | None, own: list[KnownDriver], results: Results) -> tuple[Entry, ...]:
     name = Entry(printed["broker"], printed["purpose"]) if printed else Entry(own[0].broker, "not in the paper's table")
-    said = {column: _said(printed, column) for column in ("cluster", "bridge", "language")}
+    cluster, bridge = _said(printed, "cluster"), _said(printed, "bridge")
     if not own:
         nothing = Entry(NO_DRIVER, mark="warn")
-        pairs = (entry for column in said for entry in (said[column], _UNKNOWN))
-        return (name, nothing, *pairs, _UNKNOWN, _UNKNOWN)
-    licences = "; ".join(dict.fromkeys(driver.licence for driver in own if driver.licence))
+        return (name, nothing, cluster, _UNKNOWN, bridge, _UNKNOWN, _said(printed, "language"), _UNKNOWN, _UNKNOWN)
+    licences = "; ".join(dict.fromkeys(driver.licence for driver in _firsts(own) if driver.licence))
     return (
         name,
         Entry(_names(own), licences),
-        said["cluster"],
+        cluster,
         _cluster(printed, own),
-        said["bridge"],
+        bridge,
         _bridge(printed, own),
-        said["language"],
         _language(printed, own),
         _held(own),
         _in_study(own, results),
@@ -145,10 +148,12 @@ def _bridge(printed: Printed | None, own: list[KnownDriver]) -> Entry:
 
 
 def _language(printed: Printed | None, own: list[KnownDriver]) -> Entry:
+    """As printed, and below it ours where it is another."""
     languages = list(dict.fromkeys(each.language for each in own if each.language))
-    said = printed["language"].lower() if printed else ""
-    is_other = bool(languages and said) and said not in [each.lower() for each in languages]
-    return Entry(", ".join(languages), mark="warn" if is_other else "") if languages else _UNKNOWN
+    if printed is None:
+        return Entry("", f"here {', '.join(languages)}" if languages else "")
+    is_other = bool(languages) and printed["language"].lower() not in [each.lower() for each in languages]
+    return Entry(printed["language"], f"here {', '.join(languages)}" if is_other else "", "warn" if is_other else "")
 
 
 def _held(own: list[KnownDriver]) -> Entry:
@@ -156,11 +161,10 @@ def _held(own: list[KnownDriver]) -> Entry:
     tried = next((each for each in own if each.is_tried), None)
     if tried is None:
         return Entry(_NOT_TRIED, mark="quiet")
+    named = tried.name if tried.name != own[0].name else ""
     if not tried.departs:
-        return Entry("kept", tried.name if len(own) > 1 else "")
-    return Entry(
-        f"departs in {plural(len(tried.departs), 'point')}", f"{tried.name} {'; '.join(tried.departs)}", "warn"
-    )
+        return Entry("kept", named)
+    return Entry(f"not in {plural(len(tried.departs), 'point')}", named, "warn")
 
 
 def _in_study(own: list[KnownDriver], results: Results) -> Entry:
@@ -173,10 +177,10 @@ def _in_study(own: list[KnownDriver], results: Results) -> Entry:
     crossed = [run["crossing"] for run in runs if run["crossing"]]
     if not crossed:
         return Entry(how)
-    qos = ", ".join(map(str, sorted({level for each in crossed for level in each["qos"]})))
+    qos = listed([str(level) for level in sorted({level for each in crossed for level in each["qos"]})])
     lowered = sorted({(each["published_qos"], each["delivered_qos"]) for run in crossed for each in run["lowered"]})
     less = [f"QoS {asked} comes as {got}" for asked, got in lowered]
-    proved = f"every pair of nodes proved at QoS {qos} in {len(crossed)} of {plural(len(runs), 'run')}"
+    proved = f"every pair proved at QoS {qos} in {len(crossed)} of {plural(len(runs), 'run')}"
     return Entry(how, "; ".join([proved, *less]), "warn" if less else "")
 
 
@@ -189,7 +193,7 @@ def _image_row(printed: Printed | None, own: list[KnownDriver], results: Results
         for broker in _measured(results)
         if broker["driver"] in {each.name for each in own}
     )
-    first = list({each.broker: each for each in reversed(own)}.values())[::-1]
+    first = _firsts(own)
     sources = [f"{each.broker}: {each.comes_from}" if len(first) > 1 else each.comes_from for each in first]
     return (
         Entry(printed["broker"] if printed else own[0].broker, "" if printed else "not in the paper's table"),
@@ -199,6 +203,6 @@ def _image_row(printed: Printed | None, own: list[KnownDriver], results: Results
             else (Entry(""), Entry(""), Entry(""))
         ),
         Entry(NOT_AN_IMAGE) if own and not own[0].is_image else Entry("not known", mark="quiet"),
-        Entry(sources[0] if sources else NO_DRIVER, "; ".join(sources[1:])),
         Entry(", ".join(versions)) if versions else Entry("not in this study", mark="quiet"),
+        Entry(sources[0] if sources else NO_DRIVER, "; ".join(sources[1:])),
     )

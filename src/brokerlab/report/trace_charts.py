@@ -7,7 +7,7 @@ import altair as alt
 from brokerlab.report.cells import CellResult, Group, level_text
 from brokerlab.report.ensemble_charts import Chart
 from brokerlab.report.look import DASHES, colour, cycle, faceted
-from brokerlab.report.numbers import brief, known
+from brokerlab.report.numbers import brief, known, listed
 from brokerlab.report.results import Results, Row
 
 _FEW = 25  # messages that the paper's Figure 6 shows
@@ -62,12 +62,15 @@ def _arrivals(cells: list[CellResult], traces: Mapping[str, list[Row]]) -> Chart
             all_of_it = [row for row in _first_run(cell, traces) if known(row["apart_ms"]) is not None]
             shown = all_of_it[:_FEW] if interval_ms >= _FROM_THE_START_MS else all_of_it[-_FEW:]
             about = {"group": _title(cell, interval_ms, "qos", "inflight"), "broker": cell.broker}
+            about |= {"interval_ms": interval_ms}
             rows += [{**about, "x": row["place"], "y": row["apart_ms"], "flow": _flow(row)} for row in shown]
     if not rows:
         return None
+    intervals = listed([brief(each) for each in dict.fromkeys(row["interval_ms"] for row in rows)])
     caption = (
-        f"As Figure 6 of paper 003: the time between one arrival and the next, of {_FEW} messages one way at QoS 0; "
-        "the last of a run, at an interval of 1,000 ms the first. The first run of each cell, valid or not."
+        f"As Figure 6 of paper 003: the time between one arrival and the next, one way at QoS 0, here every "
+        f"{intervals} ms: the last {_FEW} messages of a run at most, at an interval of 1,000 ms the first. The first run of each "
+        "cell, valid or not."
     )
     y = alt.Y("y:Q").axis(title="since the arrival before it, ms")
     return "arrivals", _lines(rows, "arrival", y), "Time between arrivals, message by message.", caption
