@@ -61,16 +61,16 @@ def _arrivals(cells: list[CellResult], traces: Mapping[str, list[Row]]) -> Chart
         if cell.qos == 0:  # as in the paper's test 1
             all_of_it = [row for row in _first_run(cell, traces) if known(row["apart_ms"]) is not None]
             shown = all_of_it[:_FEW] if interval_ms >= _FROM_THE_START_MS else all_of_it[-_FEW:]
-            about = {"group": _title(cell, interval_ms, "qos", "inflight"), "broker": cell.broker}
-            about |= {"interval_ms": interval_ms}
+            title = _title(cell, interval_ms, "qos", "inflight")
+            about: Row = {"group": title, "broker": cell.broker, "interval_ms": interval_ms}
             rows += [{**about, "x": row["place"], "y": row["apart_ms"], "flow": _flow(row)} for row in shown]
     if not rows:
         return None
     intervals = listed([brief(each) for each in dict.fromkeys(row["interval_ms"] for row in rows)])
     caption = (
-        f"As Figure 6 of paper 003: the time between one arrival and the next, one way at QoS 0, here every "
-        f"{intervals} ms: the last {_FEW} messages of a run at most, at an interval of 1,000 ms the first. The first run of each "
-        "cell, valid or not."
+        "As Figure 6 of paper 003: the time between one arrival and the next, one way at QoS 0, here every "
+        f"{intervals} ms: the last {_FEW} messages of a run at most, at an interval of 1,000 ms the first. The first "
+        "run of each cell, valid or not."
     )
     y = alt.Y("y:Q").axis(title="since the arrival before it, ms")
     return "arrivals", _lines(rows, "arrival", y), "Time between arrivals, message by message.", caption
