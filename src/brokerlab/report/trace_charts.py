@@ -115,7 +115,7 @@ def _lines(rows: list[Row], counted: str, y: alt.Y) -> alt.TopLevelMixin:
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X("x:Q").scale(zero=False, nice=False).axis(title=counted, tickMinStep=1),
         y=y,
-        color=colour(brokers).legend(title=None),
+        color=colour(brokers).legend(title=None, symbolType="stroke"),
         detail="flow:N",
     )
     tooltip = ["broker:N", alt.Tooltip("x:Q", title=counted), alt.Tooltip("y:Q", title="ms", format=".4~r")]
