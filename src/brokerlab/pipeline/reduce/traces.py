@@ -14,7 +14,6 @@ from brokerlab.pipeline.reduce.raw import Longs, stretches
 from brokerlab.pipeline.reduce.work import Work, pieces_of, portions_of, read_run, timed_flows
 
 _NS_PER_MS = 1e6
-Flow = tuple[int, int]  # subscriber, publisher
 
 
 def trace_rows(run: RunFacts, *, most: int) -> Iterator[dict[str, Any]]:
