@@ -1,5 +1,6 @@
 """`brokerlab report`: report.html from the tables."""
 
+from brokerlab.cli.known_drivers import known_drivers
 from brokerlab.cli.studies import ResultsArgument
 from brokerlab.cli.terminal import say
 from brokerlab.record.directory import open_results
@@ -15,5 +16,7 @@ def report(directory: ResultsArgument) -> None:
     from brokerlab.report.report import write_report  # noqa: PLC0415
 
     results = open_results(directory)
-    write = write_quality_report if results.table("quality_scores").is_dir() else write_report
-    say(f"report: {write(results)}")
+    if results.table("quality_scores").is_dir():
+        say(f"report: {write_quality_report(results)}")
+    else:
+        say(f"report: {write_report(results, drivers=known_drivers())}")

@@ -13,6 +13,7 @@ import typer
 from brokerlab.cli.analyze import MasterOption, require_java, write_tables
 from brokerlab.cli.clean import said
 from brokerlab.cli.holding import Holding
+from brokerlab.cli.known_drivers import known_drivers
 from brokerlab.cli.loading import runners
 from brokerlab.cli.outcome import print_outcome
 from brokerlab.cli.outdir import Mode, opened
@@ -188,7 +189,7 @@ def _finish(prepared: Prepared, results: StudyDirectory, request: Request) -> Ex
     else:
         from brokerlab.report.report import write_report  # noqa: PLC0415 - loads the figures' library
 
-        say(f"report: {write_report(results)}")
+        say(f"report: {write_report(results, drivers=known_drivers())}")
     return code
 
 

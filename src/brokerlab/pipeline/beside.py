@@ -15,7 +15,7 @@ from brokerlab.pipeline.metrics import UNITS
 from brokerlab.pipeline.placing import place
 from brokerlab.pipeline.schemas import TABLES
 from brokerlab.pipeline.schemas.printed import OURS, VALUES
-from brokerlab.pipeline.sources import read_back, small_frame
+from brokerlab.pipeline.sources import read_back, read_traces, small_frame
 from brokerlab.pipeline.tables import read_table
 from brokerlab.pipeline.transforms.boxes import boxes_table
 from brokerlab.pipeline.transforms.equations import equations_table
@@ -44,6 +44,8 @@ def write_beside(spark: SparkSession, results: StudyDirectory, names: Sequence[s
     if any(name.startswith("000/") for name in names):
         parts = {name: finished(name) for name in ("delivery", "throughput", "legs")}
         place(equations_table(runs=runs, latency=latency, **parts), results, "equations")
+    if any(name.startswith("003/") for name in names):
+        place(read_traces(spark, read_runs(results)[0]), results, "traces")
     values = [asdict(value) for name in names for value in values_of(name)]
     printed, ours = small_frame(spark, values, VALUES), small_frame(spark, list(our_rows(results)), OURS)
     place(published_table(printed, ours=ours), results, "published")

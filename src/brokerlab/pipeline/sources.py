@@ -8,6 +8,7 @@ needs; a Python data source starts three more Python processes only to be planne
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,12 @@ from pyspark.sql import types as T
 
 from brokerlab.pipeline.manifests import RunFacts, read_facts
 from brokerlab.pipeline.reduce.foreign import ORDER, ForeignFile, SortedParts, foreign_files, read_rows
+from brokerlab.pipeline.reduce.raw import DamagedFileError
+from brokerlab.pipeline.reduce.traces import trace_rows
 from brokerlab.pipeline.reduce.work import Work, bundles_of, pieces_of, reduce_work
 from brokerlab.pipeline.schemas import arrow_schema
 from brokerlab.pipeline.schemas.families import FOREIGN_FILE, PARTIALS, SORTABLE, WORK
+from brokerlab.pipeline.schemas.traces import MOST_OF_A_FLOW, TABLE, TRACES
 from brokerlab.record.directory import RunDirectory
 
 _FEWEST_TASKS = 8  # some more than a small machine's cores, so that they end together
@@ -60,6 +64,25 @@ class ReduceWork:
             run = read_facts(RunDirectory(Path(row["run_directory"])))
             for batch in reduce_work(Work(run, tuple(row["deliveries"]))):
                 yield pa.Table.from_batches([batch])
+
+
+class TraceRuns:
+    """The table function that lists the messages of runs; one with a damaged file is told of by the analysis."""
+
+    def eval(self, work: pa.RecordBatch) -> Iterator[pa.Table]:
+        for row in work.to_pylist():
+            run = read_facts(RunDirectory(Path(row["run_directory"])))
+            with suppress(DamagedFileError):
+                rows = [{**each, "cell": run.row["cell"]} for each in trace_rows(run, most=MOST_OF_A_FLOW)]
+                yield pa.Table.from_pylist(rows, schema=arrow_schema(TRACES))
+
+
+def read_traces(spark: SparkSession, runs: Sequence[RunFacts]) -> DataFrame:
+    """The table `traces` of the runs, from their raw files."""
+    frame = spark.createDataFrame(_work_table([[Work(run)] for run in runs]), schema=WORK)
+    traced: Any = F.arrow_udtf(TraceRuns, returnType=TRACES)
+    traces: DataFrame = traced(frame.repartition(min(len(runs), _FEWEST_TASKS)).asTable())
+    return traces.coalesce(1).sortWithinPartitions(*TABLE.grain)
 
 
 def read_partials(spark: SparkSession, runs: Sequence[RunFacts]) -> DataFrame:

@@ -47,6 +47,7 @@ TABLES_APART = (
     "rankings",
     "boxes",
     "equations",
+    "traces",
     "claims",
     "quality",
     "quality_scores",

@@ -60,6 +60,17 @@ def broker_name(printed: str) -> str:
     return _aliases()["brokers"].get(printed, printed)
 
 
+def drivers_of(printed: str) -> tuple[str, ...]:
+    """Drivers of ours for a broker of 001's Table I, without their versions; none where we have none."""
+    return tuple(_names()["drivers"].get(printed, ()))
+
+
+def language_of(driver: str) -> str | None:
+    """What the broker of a driver is written in; None where nobody wrote it down."""
+    language: str | None = _names()["languages"].get(driver)
+    return language
+
+
 def metric_name(printed: str) -> str:
     return _aliases()["metrics"].get(printed, printed)
 

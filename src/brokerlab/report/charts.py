@@ -10,7 +10,7 @@ import altair as alt
 import vl_convert
 
 from brokerlab.record.manifest import Json
-from brokerlab.report import cloud_charts, ensemble_charts, gateway_charts
+from brokerlab.report import cloud_charts, ensemble_charts, gateway_charts, trace_charts
 from brokerlab.report.cells import Group
 from brokerlab.report.distribution import curves
 from brokerlab.report.load_chart import load_chart, load_points
@@ -52,7 +52,7 @@ def figures(results: Results, compared: list[Group]) -> list[Figure]:
 def paper_figures(results: Results, compared: list[Group]) -> list[Figure]:
     """Charts as papers draw them, where these results are of such a study."""
     made = [*ensemble_charts.charts(results, compared), *gateway_charts.charts(results, compared)]
-    made += cloud_charts.charts(results, compared)
+    made += [*trace_charts.charts(results, compared), *cloud_charts.charts(results, compared)]
     return [drawn_figure(name, chart, description, caption) for name, chart, description, caption in made]
 
 

@@ -1,6 +1,7 @@
 """Writes report.html: one file with style, charts and scripts inside, which asks no network for anything."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import vl_convert
@@ -10,6 +11,8 @@ from markupsafe import Markup
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.report import (
     beside,
+    border_brokers,
+    border_parameters,
     capacity,
     cloud,
     counters,
@@ -34,15 +37,19 @@ from brokerlab.report import (
 from brokerlab.report.answer import answer
 from brokerlab.report.cells import Group, groups
 from brokerlab.report.charts import Figure, figures, paper_figures
+from brokerlab.report.drivers import KnownDriver
 from brokerlab.report.numbers import brief
 from brokerlab.report.results import Results, read_results
 
 _FOLDER = Path(__file__).parent
 
 
-def write_report(results: StudyDirectory, *, output: Path | None = None) -> Path:
-    """Writes the report of these results, to <out>/report.html unless told otherwise; its path."""
-    return put_page(render(read_results(results)), output or results.report)
+def write_report(results: StudyDirectory, *, output: Path | None = None, drivers: Sequence[KnownDriver] = ()) -> Path:
+    """Writes the report of these results, to <out>/report.html unless told otherwise; its path.
+
+    Without drivers it does not say what they can do (001's Tables I and II).
+    """
+    return put_page(render(read_results(results), drivers), output or results.report)
 
 
 def put_page(page: str, path: Path) -> Path:
@@ -54,7 +61,7 @@ def put_page(page: str, path: Path) -> Path:
     return path
 
 
-def render(results: Results) -> str:
+def render(results: Results, drivers: Sequence[KnownDriver] = ()) -> str:
     """The page as text."""
     compared = groups(results)
     drawn, alike = figures(results, compared), paper_figures(results, compared)
@@ -74,6 +81,9 @@ def render(results: Results) -> str:
         style=own_file("style.css"),
         scripts=page_scripts([*drawn, *alike, *beside_papers]),
         **_content(results, compared),
+        border_features=border_brokers.features(results, drivers),
+        border_images=border_brokers.images(results, drivers),
+        border_parameters=border_parameters.parameters(results),
     )
 
 

@@ -63,6 +63,7 @@ class Results:
     traffic: tuple[Row, ...] = ()  # this and the next two: nothing in tables before pipeline version 7
     legs: tuple[Row, ...] = ()
     captures: tuple[Row, ...] = ()
+    traces: tuple[Row, ...] = ()  # single messages, of a study beside paper 003
     rankings: tuple[Row, ...] = ()  # this and the next two: beside which papers the study stands
     boxes: tuple[Row, ...] = ()
     equations: tuple[Row, ...] = ()
@@ -108,6 +109,7 @@ def read_results(results: StudyDirectory) -> Results:
         traffic=_rows_if_made(results, "traffic"),
         legs=_rows_if_made(results, "legs"),
         captures=_rows_if_made(results, "captures"),
+        traces=_rows_if_made(results, "traces"),
         rankings=_rows_if_made(results, "rankings"),
         boxes=_rows_if_made(results, "boxes"),
         equations=_rows_if_made(results, "equations"),

@@ -115,7 +115,7 @@ def _partial_of_rows(run: RunFacts, family: str, rows: Sequence[Mapping[str, Any
     return [partial(run, family, {name: [row[name] for row in rows] for name in names})] if rows else []
 
 
-def _read_run(run: RunFacts) -> tuple[Publications, Expectation]:
+def read_run(run: RunFacts) -> tuple[Publications, Expectation]:
     files = map(str, run.directory.files("publications"))
     has_sent_times = run.origin.knows(SENT)
     publications = read_publications(files, publishers=run.topics, measure=run.measure, has_sent_times=has_sent_times)
@@ -132,7 +132,7 @@ def _crossing(run: RunFacts, publications: Publications, expected: Expectation) 
 
 
 def _publications(work: Work) -> list[pa.RecordBatch]:
-    publications, expected = _read_run(work.run)
+    publications, expected = read_run(work.run)
     published = publications.per_publisher(publications.is_published)
     acknowledged = publications.per_publisher(publications.is_acknowledged)
     measured = publications.is_measured
@@ -217,7 +217,7 @@ def _last_sent_ns(publications: Publications) -> list[int | None]:
 
 def _deliveries(work: Work) -> list[pa.RecordBatch]:
     worker = _NUMBERED.sub("", Path(work.deliveries[0]).name)
-    return reduce_deliveries(work.run, lambda: _portions(work.deliveries), of=f"deliveries/{worker}-*.parquet")
+    return reduce_deliveries(work.run, lambda: portions_of(work.deliveries), of=f"deliveries/{worker}-*.parquet")
 
 
 def reduce_deliveries(
@@ -227,14 +227,14 @@ def reduce_deliveries(
 
     `of` names them where something is wrong with them.
     """
-    publications, expected = _read_run(run)
+    publications, expected = read_run(run)
     ledger = Ledger(publications, expected, late_ns=run.late_ns)
     has_times = run.origin.knows(INTENDED)
     crosses = _crossing(run, publications, expected)
     latencies = Latencies(run.payload_classes, is_crossing=crosses, has_sent_times=publications.has_sent_times)
     replays, trials, faults = Tally(), TrialArrivals(run.trials), FaultCount(fault_times(run), expected, crosses)
     timeline, rhythm = Timeline(run.phases), Rhythm(has_latency=has_times)
-    is_timed, untimed = _timed_flows(run, portions, ledger), timeline.counts(np.empty(0, dtype=np.int64))
+    is_timed, untimed = timed_flows(run, portions, ledger), timeline.counts(np.empty(0, dtype=np.int64))
     for rows in portions():
         first = ledger.add(without_overheard(rows, run))
         faults.add(ledger.received_ns, first)
@@ -281,7 +281,7 @@ def _clocks_too_far_apart(run: RunFacts, latencies: Latencies) -> str | None:
     return None
 
 
-def _timed_flows(run: RunFacts, portions: Callable[[], Iterator[pa.Table]], empty: Ledger) -> Bools | None:
+def timed_flows(run: RunFacts, portions: Callable[[], Iterator[pa.Table]], empty: Ledger) -> Bools | None:
     """With identity by order a loss shifts the identity of all that follows: flows whose latency is known all the same.
 
     Those in which as much arrived as was published. None where messages say themselves which they are.
@@ -297,7 +297,7 @@ def _timed_flows(run: RunFacts, portions: Callable[[], Iterator[pa.Table]], empt
     return is_timed
 
 
-def _portions(files: Sequence[str]) -> Iterator[pa.Table]:
+def portions_of(files: Sequence[str]) -> Iterator[pa.Table]:
     """Deliveries in order of arrival, so many at a time that the arrays made of them stay small."""
     for table in read_files(files, "deliveries", COLUMNS):
         for start in range(0, table.num_rows, _ROWS_AT_ONCE):
@@ -344,7 +344,7 @@ def _parts(work: Work) -> list[pa.RecordBatch]:
     run = work.run
     if not run.devices and run.probe is None:
         return []
-    publications, _ = _read_run(run)
+    publications, _ = read_run(run)
     echo = device_columns(run, publications)
     own = {(kind, ALL): tally for kind, tally in device_tallies(run, publications).items()}
     own |= {(kind, PROBE): tally for kind, tally in probe_tallies(run).items()}
