@@ -31,17 +31,28 @@ class _Chunk:
             return int(np.searchsorted(self.ends, handed, side="right"))
         return handed // self.stride if self.stride else 0
 
+    @property
+    def is_counted(self) -> bool:
+        return self.stride > 0 or self.ends is not None
+
+    def begin_of(self, packet: int) -> int:
+        """Where it begins."""
+        if self.ends is not None:
+            return int(self.ends[packet - 1]) if packet else 0
+        return packet * self.stride
+
 
 class Outbox:
     """A queue before one stream; a packet counts as handed over with its last byte."""
 
-    __slots__ = ("_chunks", "_stream", "handed", "last_ns")
+    __slots__ = ("_chunks", "_stream", "begun_ns", "handed", "last_ns")
 
     def __init__(self, stream: Taker) -> None:
         self._stream = stream
         self._chunks: list[_Chunk] = []  # few: a deque would take half a kilobyte of every client
         self.handed = 0  # counted packets
         self.last_ns = 0
+        self.begun_ns = 0  # when the first byte of a packet left that the stream took in several pieces; 0: of none
 
     @property
     def is_empty(self) -> bool:
@@ -63,12 +74,17 @@ class Outbox:
                 taken = self._stream.send(chunk.data[chunk.handed :])
             except BlockingIOError:
                 return False
-            if count := chunk.packets(chunk.handed + taken) - chunk.packets(chunk.handed):
+            before, after = chunk.packets(chunk.handed), chunk.packets(chunk.handed + taken)
+            if before != after:
                 if on_handed:
-                    on_handed(self.handed, count, at_ns)
-                self.handed += count
+                    on_handed(self.handed, after - before, at_ns)
+                self.handed += after - before
+                self.begun_ns = 0
             self.last_ns = at_ns
-            chunk.handed += taken
-            if chunk.handed == len(chunk.data):
+            if chunk.handed + taken == len(chunk.data):
                 self._chunks.pop(0)
+                continue
+            if chunk.is_counted and chunk.handed <= chunk.begin_of(after) < chunk.handed + taken:
+                self.begun_ns = at_ns
+            chunk.handed += taken
         return True

@@ -7,7 +7,8 @@ The messages of a publisher that are not yet recorded lie in a ring:
 At QoS 0 a message leaves the ring when it is handed to the kernel, at QoS 1 with PUBACK, at QoS 2 with PUBCOMP.
 
 A message that is due while as many are in flight as may be is released by the acknowledgement that makes room, the
-others by their intended time. From the release on it is the generator that is late, before it the broker is.
+others by their intended time. From the release on it is the generator that is late, before it the broker is; so are
+the broker and the network where the kernel takes the first bytes of a long message at once and the others later.
 """
 
 import contextlib
@@ -34,7 +35,7 @@ _BLOCKS_AT_ONCE = 4
 _SUSPECT_BYTES = 8192  # some brokers take no more
 _FIRST_RING = 8  # one of thousands of publishers has a message or two in flight; a faster one's ring grows
 # The rows of a ring.
-_INTENDED, _RELEASED, _SENT, _ACKED = range(4)
+_INTENDED, _RELEASED, _SENT, _ACKED, _HELD = range(5)
 _DUP = 0x08
 _NOTHING: Longs = np.empty(0, dtype=np.int64)
 
@@ -97,7 +98,7 @@ class Publisher:
         self._due = _NOTHING
         self._prepared: Block | None = None
         self._prepared_ns = 0
-        self._ring = np.zeros((4, _FIRST_RING), dtype=np.int64)
+        self._ring = np.zeros((5, _FIRST_RING), dtype=np.int64)
         self._room_since_ns = 0  # when an acknowledgement last made room where there was none
         self._recorded = self._oldest = self.following = 0
         self._unread = b""
@@ -183,7 +184,7 @@ class Publisher:
             place, due_ns = self.following & (self._ring.shape[1] - 1), intended_ns[0]
             self._ring[_INTENDED, place] = due_ns
             self._ring[_RELEASED, place] = max(due_ns, self._room_since_ns)
-            self._ring[_SENT, place] = self._ring[_ACKED, place] = 0
+            self._ring[_SENT:, place] = 0
             return self.messages.build(self.following, intended_ns)
         for here, there in self._places(self.following, count):
             self._ring[_INTENDED, here] = intended_ns[there]
@@ -217,6 +218,8 @@ class Publisher:
         return self._outbox.push(self._note_handed)
 
     def _note_handed(self, before: int, count: int, at_ns: int) -> None:
+        if begun_ns := self._outbox.begun_ns:
+            self._ring[_HELD, before & (self._ring.shape[1] - 1)] = at_ns - begun_ns
         if count == 1:
             self._ring[_SENT, before & (self._ring.shape[1] - 1)] = at_ns
         else:
@@ -351,16 +354,22 @@ class Publisher:
     # -- the record -----------------------------------------------------------------------------------------------
 
     def record(self, *, everything: bool = False, least: int | None = None) -> Longs | None:
-        """Passes the finished messages on to the run directory; (intended, released, sent) or None if few wait."""
+        """Passes the finished messages on to the run directory; None if few wait.
+
+        Rows of intended and released times, and of those when they began to leave.
+        """
         until = self.following if everything else self._oldest
         count = until - self._recorded
         if not count or (count < (least or self._record_at) and not everything):
             return None
         done = np.concatenate([self._ring[:, here] for here, _ in self._places(self._recorded, count)], axis=1)
-        intended, _, sent, acked = done
+        intended, _, sent, acked, held = done
         payload_bytes = self.messages.payload_bytes(self._recorded, count)
         self._rows.add(self.client.number, self._recorded, intended, sent, acked, payload_bytes)
         self._recorded = until
+        if held.any():
+            done = done.copy()  # the times of sending are on their way to disk
+            done[_SENT] -= held
         return done[:_ACKED]
 
     def _places(self, first: int, count: int) -> tuple[tuple[slice, slice], ...]:
@@ -381,7 +390,7 @@ class Publisher:
         if larger == size:
             return
         kept = [self._ring[:, here] for here, _ in self._places(self._recorded, waiting)]
-        self._ring = np.zeros((4, larger), dtype=np.int64)
+        self._ring = np.zeros((5, larger), dtype=np.int64)
         old = np.concatenate(kept, axis=1)
         for here, there in self._places(self._recorded, waiting):
             self._ring[:, here] = old[:, there]

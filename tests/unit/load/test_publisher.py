@@ -2,10 +2,12 @@
 
 import socket
 import struct
+import time
 
 import numpy as np
 import pytest
 
+from brokerlab.load.alarm import now_ns
 from brokerlab.load.messages import messages_of
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import LEVELS, PubAck, PubComp, PubRec, PubRel
@@ -35,8 +37,8 @@ def wires():
         yield ours, theirs
 
 
-def make(sock, *, qos, rows=None, **limits):
-    client, workload = Client(5, "p5", "t/5"), Workload(payload_bytes=32, qos=Qos(qos))
+def make(sock, *, qos, rows=None, payload_bytes=32, **limits):
+    client, workload = Client(5, "p5", "t/5"), Workload(payload_bytes=payload_bytes, qos=Qos(qos))
     messages = messages_of(client, workload, seed=1, level=LEVELS["3.1.1"])
     return Publisher(client, TcpStream(sock), messages, qos=qos, rows=rows or Rows(), **limits)
 
@@ -155,6 +157,28 @@ def test_a_packet_is_handed_over_with_its_last_byte(wires):
 
     assert sum(handed) == 1000
     assert outbox.is_empty
+
+
+def test_a_long_message_that_the_kernel_takes_in_pieces_left_with_its_first_byte(wires):
+    """Until its last byte is taken the reader is slow, not the generator: sent late, but without lag."""
+    ours, theirs = wires
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    publisher = make(ours, qos=0, payload_bytes=100_000)
+    due_ns = now_ns()
+    publisher.follow(iter([np.array([due_ns, due_ns])]))
+
+    publisher.send_due(due_ns)
+    assert publisher.is_blocked
+    began_by_ns = now_ns()
+    time.sleep(0.05)
+    slept_until_ns = now_ns()
+    while not publisher.push():
+        theirs.recv(65536)
+
+    _, released, began = publisher.record(everything=True)
+    assert released.tolist() == [due_ns, due_ns]
+    assert began[0] <= began_by_ns, "while it was sent, some 50 ms later"
+    assert began[1] >= slept_until_ns, "the second waited behind it"
 
 
 def test_a_closed_connection_is_an_error_of_the_connection(wires):
