@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from brokerlab.report.numbers import NOT_KNOWN, brief, count
+from brokerlab.report.numbers import count, significant
 from brokerlab.report.results import Row
 from brokerlab.report.table import Entry, Table, number, text
 
@@ -26,5 +26,5 @@ def _row(row: Row) -> tuple[Entry, ...]:
         Entry(row["run_id"]),
         Entry(_NAMES.get(row["kind"], "probe, there and back")),
         Entry(count(row["n"])),
-        *(Entry(NOT_KNOWN if time is None else brief(time)) for time in times),
+        *(Entry(significant(time)) for time in times),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from brokerlab.report.numbers import NOT_KNOWN, brief, count
+from brokerlab.report.numbers import count, significant
 from brokerlab.report.results import Row
 from brokerlab.report.table import Entry, Table, number, text
 
@@ -41,6 +41,6 @@ def _row(row: Row, lost: Mapping[tuple[str, str], int]) -> tuple[Entry, ...]:
         Entry(row["run_id"]),
         Entry(_NAMES[row["group"]]),
         Entry(count(row["n"])),
-        *(Entry(NOT_KNOWN if time is None else brief(time)) for time in times),
+        *(Entry(significant(time)) for time in times),
         Entry(count(missing), mark="warn" if missing else "quiet"),
     )

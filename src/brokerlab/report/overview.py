@@ -136,7 +136,7 @@ def _clients(row: Row) -> str | None:
 
 
 def _payload(row: Row) -> str | None:
-    return None if row["payload_bytes"] is None else f"{row['payload_bytes']:,} B"
+    return "of several sizes" if row["payload_bytes"] is None else f"{row['payload_bytes']:,} B"
 
 
 def _measured(row: Row) -> str | None:
