@@ -35,6 +35,7 @@ AS_TEXT = {"capture_output": True, "text": True, "timeout": 120}
 OF_MOSQUITTO_2_0_11 = {
     ("connect.id-24", "3.1"),  # takes more than 23 characters
     ("connect.takeover-told", "5.0"),  # closes the first connection without a word
+    ("qos.2-many", "3.1.1"),  # acknowledges all of a hundred, delivers twenty
     ("subscribe.overlap", "3.1.1"),  # one copy, at the QoS of whichever filter it meets first
     ("share.retained", "5.0"),
     ("limit.client-window", "5.0"),  # three messages unanswered where the client allows two

@@ -5,9 +5,11 @@ from brokerlab.lab.probe.peer import Peer
 from brokerlab.lab.probe.room import Room
 from brokerlab.lab.probe.values import Undecided, require
 from brokerlab.load.packets import FIRST_FAILURE, PubAck, PubComp, Publish, PubRec, PubRel, SubAck, Subscribe
+from brokerlab.load.properties import RECEIVE_MAXIMUM, number_of
 
 _IN_TENS = 50
 _IN_A_ROW = 110
+_UNDER_WAY = 100
 _FIXED_ID = 4711
 
 
@@ -97,6 +99,21 @@ def _qos_2_again(room: Room) -> str:
     return "two messages with the same identifier, one after the other: two deliveries"
 
 
+def _qos_2_many(room: Room) -> str:
+    """More than brokers like to have under way: some take them all, acknowledge them all, and lose most."""
+    publisher, subscriber, topic = room.pair(qos=2)
+    most = min(_UNDER_WAY, number_of(publisher.connack.properties, RECEIVE_MAXIMUM) or _UNDER_WAY)
+    packets = [Publish(topic, bytes((each,)), 2, each + 1) for each in range(most)]
+    publisher.send(*packets)
+    answered = [publisher.answer(PubRec).packet_id for _ in packets]
+    publisher.send(*(PubRel(each) for each in answered))
+    for _ in packets:
+        publisher.answer(PubComp)
+    came = len({message.payload for message in subscriber.received(most)})
+    require(came == most, f"{most} were acknowledged to the end, and {came} of them delivered")
+    return f"{most} handshakes under way at once: all delivered"
+
+
 def _pubrel_unknown(room: Room) -> str:
     publisher = room.peer("pub")
     publisher.send(PubRel(_FIXED_ID))
@@ -181,6 +198,7 @@ CHECKS = (
     Check("qos.2-out", "QoS 2 out: PUBLISH, PUBREC, PUBREL, PUBCOMP", every("4.1", "4.3.3"), _qos_2_out),
     Check("qos.2-repeated", "QoS 2: sent again before PUBREL, delivered once", both("4.3.3"), _qos_2_repeated),
     Check("qos.2-again", "QoS 2: an identifier is free after PUBCOMP", both("4.3.3"), _qos_2_again),
+    Check("qos.2-many", "QoS 2: many handshakes at once, all delivered", both("4.3.3"), _qos_2_many),
     Check("qos.pubrel-unknown", "PUBREL is answered, known or not", both("4.3.3", "3.7.2.1"), _pubrel_unknown),
     Check("qos.granted", "SUBACK has a code for each filter, in order", both("3.8.4"), _granted),
     Check("qos.lower", "delivered at the lower of QoS published and granted", both("3.8.4"), _lower_of_both),
