@@ -12,6 +12,7 @@ from brokerlab.report.metrics import METRICS, Metric
 from brokerlab.report.numbers import brief, listed, plural, significant
 from brokerlab.report.results import Results
 
+_NAMED_PLACES = 6  # as many groups are named in the lead; more are counted
 _NAMED_TIES = 3  # so many different ties are spelled out in the lead; more are counted
 
 
@@ -112,14 +113,16 @@ def _lead(found: list[Standing], metric: Metric) -> str:
 
 
 def _clear_clause(clear: list[Standing], metric: Metric) -> str:
-    """`a had the lowest p99 latency at QoS 0 and QoS 1, b at QoS 2`."""
+    """`a had the lowest p99 latency at QoS 0 and QoS 1, b at QoS 2`; `in 5 of 8 cases` where they are many."""
     places: dict[str, list[str]] = {}
     for standing in clear:
         places.setdefault(standing.best.broker, []).append(standing.label)
+    is_counted = len(clear) > _NAMED_PLACES
     clauses: list[str] = []
-    for broker, labels in places.items():
-        verb = "" if clauses else f" had the {metric.superlative} {metric.label}"
-        where = f" at {_labels(labels)}" if any(labels) else ""
+    for broker in sorted(places, key=lambda name: -len(places[name])) if is_counted else places:
+        verb, of = ("", "") if clauses else (f" had the {metric.superlative} {metric.label}", f" of {len(clear)} cases")
+        labels = places[broker]
+        where = f" in {len(labels)}{of}" if is_counted else f" at {_labels(labels)}" if any(labels) else ""
         clauses.append(f"{broker}{verb}{where}")
     return ", ".join(clauses)
 
