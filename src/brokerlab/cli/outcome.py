@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from brokerlab.cli.terminal import Columns, heading, is_terminal, say, table
 from brokerlab.errors import ExitCode
 from brokerlab.record.directory import StudyDirectory
+from brokerlab.record.reasons import in_short
 from brokerlab.report.answer import answer
 from brokerlab.report.cells import CellResult, Group, groups, varying_factors
 from brokerlab.report.contract import contract_of
@@ -98,4 +99,4 @@ def _print_rejected(results: Results) -> None:
 def _reasons(row: Row) -> tuple[str, str, str]:
     reasons = row["reasons"]
     listed = [str(reason) for reason in reasons] if isinstance(reasons, list) else []
-    return str(row["run_id"]), str(row["verdict"]), "; ".join(listed) or "no reason was given"
+    return str(row["run_id"]), str(row["verdict"]), in_short(listed) or "no reason was given"

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from brokerlab.cli.terminal import console, is_terminal, say
 from brokerlab.lab.watching import Watcher
+from brokerlab.record.reasons import in_short
 from brokerlab.study.plan import PlannedRun
 
 _DRAWN_PER_S = 2.0
@@ -168,5 +169,5 @@ class Steps:
 
 def _ended_line(run: PlannedRun, verdict: str, reasons: Sequence[str], seconds: float, place: tuple[int, int]) -> str:
     number, total = place
-    why = f" ({'; '.join(reasons)})" if reasons else ""
+    why = f" ({in_short(reasons)})" if reasons else ""
     return f"[{number:>{len(str(total))}}/{total}] {run.id}: {verdict}{why}, {seconds:.1f} s"

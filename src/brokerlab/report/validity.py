@@ -1,5 +1,6 @@
 """Which runs count and why the others do not; and what the meter says of itself."""
 
+from brokerlab.record.reasons import in_short
 from brokerlab.report.cells import CellResult, Group, level_value, varying_factors
 from brokerlab.report.numbers import NOT_KNOWN, brief, count, known, listed, plural, significant
 from brokerlab.report.overview import factor_columns
@@ -33,7 +34,7 @@ def _run(row: Row, has_reasons: bool) -> tuple[Entry, ...]:
         Entry(row["run_id"]),
         Entry((row["started_at"] or NOT_KNOWN)[:19].replace("T", " ")),
         Entry(row["verdict"], mark=_VERDICT_MARKS.get(row["verdict"], "")),
-        *((Entry("; ".join(row["reasons"] or [])),) if has_reasons else ()),
+        *((Entry(in_short(row["reasons"] or [])),) if has_reasons else ()),
         Entry(significant(row["schedule_lag_p99_ms"])),
         Entry(significant(row["generator_cpu_percent"])),
     )
