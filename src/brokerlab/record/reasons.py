@@ -11,6 +11,4 @@ def in_short(reasons: Iterable[str]) -> str:
     kinds: dict[str, list[str]] = {}
     for reason in reasons:
         kinds.setdefault(reason.partition(": ")[0], []).append(reason)
-    return "; ".join(
-        first + (f", and {len(more)} more of this kind" if more else "") for first, *more in kinds.values()
-    )
+    return "; ".join(first + (f", and {len(more)} more like it" if more else "") for first, *more in kinds.values())

@@ -14,7 +14,7 @@ def test_reasons_of_one_kind_are_told_once_and_counted():
     ]
 
     assert in_short(reasons) == (
-        "the network is not as claimed: a>b: claims 5 ms, measured 7 ms, and 2 more of this kind; "
+        "the network is not as claimed: a>b: claims 5 ms, measured 7 ms, and 2 more like it; "
         "CPU steal: 9 % is above 5 %"
     )
     assert in_short([]) == ""
