@@ -102,7 +102,9 @@ def _lead(found: list[Standing], metric: Metric) -> str:
     contested = [standing for standing in found if standing.rivals]
     if not contested:
         names = listed(sorted({standing.best.broker for standing in found}))
-        return f"Only {names} gave valid results, so there is nothing to rank against."
+        if any(standing.unmeasured for standing in found) or len(found) == 1:
+            return f"Only {names} gave valid results, so there is nothing to rank against."
+        return _range(found, metric)
     if all(standing.best.estimates[metric.name].low is None for standing in contested):
         leaders = _clear_clause(contested, metric)
         return f"{leaders}, but one valid run per broker gives no interval: nothing is told apart."
@@ -110,6 +112,19 @@ def _lead(found: list[Standing], metric: Metric) -> str:
     shared = [standing for standing in contested if standing.ties]
     sentences = [f"{_clear_clause(clear, metric)}, told apart from every other broker."] if clear else []
     return " ".join(sentences + _shared_sentences(shared, contested, metric))
+
+
+def _range(found: list[Standing], metric: Metric) -> str:
+    """Of a study with one broker: where its value is lowest, and where highest."""
+    in_order = sorted(found, key=lambda standing: standing.best.estimates[metric.name].mean)
+    (low, low_at), (high, high_at) = (
+        (standing.best.estimates[metric.name], standing.label) for standing in (in_order[0], in_order[-1])
+    )
+    broker, unit = found[0].best.broker, low.unit or ""
+    return (
+        f"The {metric.label} of {broker}, the only broker, is from {low.mean_text} {unit} ({low_at}) "
+        f"to {high.mean_text} {unit} ({high_at})."
+    )
 
 
 def _clear_clause(clear: list[Standing], metric: Metric) -> str:

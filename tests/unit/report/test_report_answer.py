@@ -140,3 +140,11 @@ def test_answer_counts_places_where_they_are_many():
     found = answer_of(results_of(values))
 
     assert found.lead == "b had the lowest p99 latency in 5 of 7 cases, a in 2, told apart from every other broker."
+
+
+def test_answer_with_one_broker_by_plan_says_where_it_is_best_and_worst():
+    values = {("a", 0): (1.0, 0.9, 1.1), ("a", 1): (3.0, 2.9, 3.1), ("a", 2): (2.0, 1.9, 2.1)}
+
+    found = answer_of(results_of(values))
+
+    assert found.lead == "The p99 latency of a, the only broker, is from 1.00 ms (QoS 0) to 3.00 ms (QoS 1)."
