@@ -25,14 +25,14 @@ QUIET_S = 0.3  # what goes round comes again within it
 
 
 @contextlib.contextmanager
-def joined(names, folder, *, join, users=None):
+def joined(names, folder, *, join, users=None, preset="stock"):
     """The nodes, in namespaces of their own; bridges are laid to the first from all others."""
     private = folder / "private"
     private.mkdir(mode=0o700)
     with Network(Topology(shape=MESH, sites=len(names)), nodes=len(names)) as network:
         setup = Setup(
             Ensemble(len(names), join, BridgeShape.STAR),
-            tuple(BrokerChoice(name, name) for name in names),
+            tuple(BrokerChoice(name, name, preset) for name in names),
             Stand(network.brokers, network.clients),
             folder / "nodes",
             security=Security(folder=private, users=users or {}),

@@ -115,6 +115,17 @@ def test_messages_cross_every_pair_of_bridged_nodes(name, tmp_path, nothing_left
         assert_each_comes_once(nodes, driver.abilities)
 
 
+@pytest.mark.parametrize("name", having(Bridges, chosen_drivers()))
+def test_nodes_that_may_lose_nothing_are_bridged_too(name, tmp_path, nothing_left):
+    """Limits that are lifted are told to the other end: Mosquitto's bridges do not connect with some of them."""
+    driver = require(name)
+    if "lossless" not in driver.abilities.presets:
+        pytest.skip(f"{name} has no preset lossless")
+    with joined([name] * 2, tmp_path, join=Join.BRIDGE, preset="lossless") as nodes:
+        nothing_left.append(Seen(nodes))
+        assert_all_came(crossings(nodes, 1), 1, nodes=2)
+
+
 @pytest.mark.parametrize("name", STRANGERS)
 def test_messages_cross_between_mosquitto_and_another_broker(name, tmp_path, nothing_left):
     """F-08; by a bridge of our own."""

@@ -9,7 +9,8 @@ stock     Mosquitto without a configuration file, but for what a run needs:
             sys_interval 1              its counters are at most 1 s old instead of 10 s, or each run would wait
 lossless  no limit to what waits for a client (stock drops what comes after 1,000 messages), nor to what is in flight:
           of a publisher with more than 20 handshakes of QoS 2 under way stock acknowledges messages and loses them;
-          where only the first limit is lifted it ends that publisher's connection.
+          where only the first limit is lifted it ends that publisher's connection. One less than the most that MQTT
+          allows: with that, or with 0, its own bridges do not connect.
 durable   lossless, with the database on the disk: written whole, and synced, after each turn of its loop in which
           anything was stored. What that turn acknowledged was acknowledged before, so a crash can still cost it.
 tuned     lossless, without Nagle's delay.
@@ -52,7 +53,7 @@ _SALT_BYTES = 12
 _DATA = "data"
 _TOPICS = "topics.acl"
 _BRIDGES = "bridges"
-_LOSSLESS = ("max_queued_messages 0", "max_inflight_messages 0")
+_LOSSLESS = ("max_queued_messages 0", "max_inflight_messages 65534")
 _PRESETS: Mapping[str, tuple[str, ...]] = {
     "stock": (),
     "lossless": _LOSSLESS,
