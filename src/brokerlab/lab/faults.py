@@ -28,6 +28,8 @@ from brokerlab.study.replay import measure_s
 from brokerlab.study.topology import link_names
 from brokerlab.study.values import Study
 
+_LATE_S = 3.0  # behind its plan a fault is another one: clients and nodes are in another state then
+
 
 @dataclass(slots=True)
 class Struck:
@@ -142,9 +144,18 @@ class Faults:
         self._manifest.add("faults", done)
 
     def missed(self) -> list[str]:
-        """Those whose condition never came."""
-        return [f"{each.kind} of {target_of(each)} was never done: {each.delivered} messages were not delivered"
-                for each in self._waiting]  # fmt: skip
+        """Those that were not done, or much later than planned: what went before them took too long."""
+        never = [
+            f"{each.kind} of {target_of(each)} was never done: "
+            + (f"{each.delivered} messages were not delivered" if each.delivered is not None else "the run was over")
+            for each in self._waiting
+        ]
+        late = [
+            f"{each.fault.kind} of {target_of(each.fault)} was done {late_s:.1f} s late: the one before it took so long"
+            for each in self.struck
+            if each.fault.delivered is None and (late_s := (each.at_ns - self._due_ns(each.fault)) / 1e9) > _LATE_S
+        ]
+        return never + late
 
     # -- when -----------------------------------------------------------------------------------------------------
 
