@@ -103,6 +103,16 @@ def test_orders_on_paper(spark):
     assert [row.verdict for row in rows] == [verdict for _, _, verdict in ON_PAPER]
 
 
+def test_our_own_numbers_say_nothing_where_they_have_one_of_the_papers_brokers(spark):
+    """Table 6 of paper 002 has Mosquitto and Bevywise: to lead before NATS is another claim."""
+    values = [value("mosquitto", 1.0, source="ours"), value("nats", 2.0, source="ours")]
+    asked = claim(source=["002/table6"], first="Mosquitto")
+
+    (row,) = claims_frame(spark, [asked], values, ours="ours").collect()
+
+    assert row.verdict == "undecided"
+
+
 def test_our_own_numbers_are_judged_by_the_brokers_that_they_have(spark):
     values = [value("mosquitto", 1.0, source="ours"), value("emqx", 2.0, source="ours")]
     asked = claim(order=["Mosquitto", "Bevywise MQTT Route", "EMQ X"])

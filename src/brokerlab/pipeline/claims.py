@@ -108,11 +108,17 @@ def _order(claim: Claim, ours: str | None) -> dict[str, Any]:
         "each": claim.list_of("each"),
         "qos": claim.list_of("qos"),
         "intervals_ms": claim.list_of("interval_ms") if ours is None else None,
-        "among": _brokers(claim.list_of("among")),
+        "among": _brokers(claim.list_of("among")) or (None if ours is None else _printed_brokers(claim)),
         "without": _brokers(claim.list_of("without")),
         "asks": asks,
         "expected": _brokers(claim.list_of(asks)),
     }
+
+
+def _printed_brokers(claim: Claim) -> list[str] | None:
+    """Whom the paper compares: of brokers that it does not have a claim says nothing."""
+    sources = claim.list_of("source") or []
+    return sorted({each.broker for each in published_values() if each.source in sources and each.broker}) or None
 
 
 def _change(claim: Claim, ours: str | None) -> dict[str, Any]:
