@@ -19,6 +19,7 @@ from ensemble_rig import ROUNDS, Silent, crossings, wait_until
 from brokerlab.brokers.base import Group, Security
 from brokerlab.brokers.process import owns_listener
 from brokerlab.brokers.registry import driver
+from brokerlab.cli.probing import probe
 from brokerlab.errors import RunError
 from brokerlab.lab import ensemble as lab_ensemble
 from brokerlab.lab.ensemble import Nodes, Setup
@@ -26,6 +27,9 @@ from brokerlab.lab.probe.joined import look, opened_ensemble
 from brokerlab.lab.run import make_run
 from brokerlab.lab.stand import on_loopback
 from brokerlab.record.directory import RunDirectory
+from brokerlab.record.probes import read_probes
+from brokerlab.report.border_probes import crossing
+from brokerlab.report.drivers import KnownDriver
 from brokerlab.study.ensemble_values import BridgeShape, Ensemble, Join
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.file import read_study
@@ -199,6 +203,21 @@ def test_probe_tells_what_crosses_bridges_of_mosquitto():
         "share": [False, False],
         "will": [True, True],
     }
+
+
+@LONG
+def test_probe_that_is_kept_stands_in_table_1_of_the_report(tmp_path, capsys):
+    """`brokers probe mosquitto --nodes 2 --keep DIR`, and what the report makes of its file."""
+    (tmp_path / "runs").mkdir()
+
+    code = probe(["mosquitto"], nodes=2, keep=tmp_path, json=True)
+
+    printed, ((kept,), problems) = json.loads(capsys.readouterr().out), read_probes(tmp_path / "probes")
+    assert (code, problems) == (0, ())
+    assert {name: kept[name] for name in printed} == printed
+    entry = crossing({"cluster": "", "bridge": "yes"}, [KnownDriver("mosquitto", "Debian")], [kept])
+    assert (entry.text, entry.mark) == ("bridge of 2", "")
+    assert "across: messages at QoS 0, 1 and 2, retained, will; session, takeover, share: does not cross" in entry.below
 
 
 @LONG

@@ -69,7 +69,7 @@ app = typer.Typer(
     help="List the brokers and what each can do, probe one, install or remove some.",
     invoke_without_command=True,
     rich_markup_mode=None,
-    subcommand_metavar="[NAME] | probe NAME|ADDRESS | install NAME... | remove NAME...",
+    subcommand_metavar="[NAME] | probe NAME|ADDRESS... | install NAME... | remove NAME...",
 )
 app.command("probe")(probe)
 app.command("install")(install)
@@ -80,7 +80,7 @@ app.command("remove")(remove)
 def brokers(context: typer.Context, json: JsonOption = False) -> None:
     """List the brokers that brokerlab can start, what each can do, and where it was found or how to get it.
 
-    `brokers NAME` shows one of them, `brokers probe NAME|ADDRESS` holds one against the specification of MQTT.
+    `brokers NAME` shows one of them, `brokers probe NAME|ADDRESS...` holds them against the specification of MQTT.
     """
     if context.invoked_subcommand is None:
         described = [_described(broker) for broker in DRIVERS.values()]

@@ -20,7 +20,7 @@ from typing import IO, Any
 from brokerlab.errors import UserError
 from brokerlab.record.directory import StudyDirectory
 
-_OURS = {"study.yaml", "plan.json", "runs", "tables", "report.html", ".lock", ".partials"}
+_OURS = {"study.yaml", "plan.json", "probes", "runs", "tables", "report.html", ".lock", ".partials"}
 _RESULTS = {"runs", "tables", "report.html"}
 _NOTHING = object()
 _LONGEST = 60  # characters of a value in a message

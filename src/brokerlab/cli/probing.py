@@ -4,26 +4,32 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from brokerlab.cli.probing_ensemble import probe_ensemble
+from brokerlab.brokers.registry import driver
+from brokerlab.cli.probing_ensemble import Probed, probe_ensemble
 from brokerlab.cli.terminal import Columns, heading, say, table, warn
-from brokerlab.errors import ExitCode, UserError
+from brokerlab.errors import ExitCode, RunError, UserError
 from brokerlab.lab.probe.check import Finding
 from brokerlab.lab.probe.checks import chosen
 from brokerlab.lab.probe.runner import probe as run_probe
 from brokerlab.lab.probe.target import Target, WayIn, opened, tls_context
 from brokerlab.lab.probe.values import Result
 from brokerlab.load.packets import LEVELS
+from brokerlab.record.directory import open_results
+from brokerlab.record.probes import CONFORMANCE, keep_probe
 from brokerlab.study.problems import RuleError
 from brokerlab.study.quantity import read_bytes
 
 _LARGEST = "8 MiB"
 _FEW_NODES = 3
+_BY_WEIGHT = (ExitCode.CHECK_FAILED, ExitCode.UNKNOWN, ExitCode.VALID)
 _VARIABLE = "BROKERLAB_PASSWORD"  # of the environment: a command line is seen by all
 _LARGEST_THAT_FITS = 268_000_000  # of the 268,435,455 bytes that may follow a fixed header, less topic and the like
 _TOPICS = {
@@ -48,8 +54,9 @@ _TOPICS = {
 
 
 def probe(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME|ADDRESS", help="A broker that is started here, or host:port of somebody's.")
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME|ADDRESS...", help="Brokers that are started here, or host:port of somebody's."),
     ],
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="GROUP", help="Only this group of checks; may be repeated.")
@@ -76,6 +83,9 @@ def probe(
     join: Annotated[
         str | None, typer.Option("--join", metavar="cluster|bridge", help="How they are joined; cluster if it can.")
     ] = None,
+    keep: Annotated[
+        Path | None, typer.Option("--keep", metavar="DIR", help="Keep it with the results in DIR, for their report.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="The same as JSON, with all evidence.")] = False,
 ) -> ExitCode:
     """Hold a broker against the specification of MQTT 3.1.1 and 5.0, and in a few points of 3.1.
@@ -84,22 +94,71 @@ def probe(
     The exit code is 0 if nothing is broken or unknown, 1 if something is broken, 2 if something is unknown.
 
     With --nodes an ensemble of it is started, and what crosses from node to node is told; no specification says what
-    must.
+    must. With --keep the report of a study beside paper 001 shows what was found (its Table I).
     """
-    if nodes is not None or join is not None:
-        return probe_ensemble(name, nodes=nodes or _FEW_NODES, join=join, as_json=json)
-    checks, largest_bytes = chosen(only or []), _size(largest)
-    began = time.monotonic()
+    if keep is not None and only:
+        raise UserError("--keep wants all checks", hint="leave --only out")
     way_in = _way_in(tls=tls, authority=authority, certificate=certificate, user=user)
-    with opened(name, largest_bytes=largest_bytes, way_in=way_in) as target:
+    folder = _folder(keep, names)
+    wanted = _Wanted(only or [], _size(largest), way_in, with_evidence=evidence, as_json=json, keep=folder)
+    is_ensemble = nodes is not None or join is not None
+
+    def probed(name: str) -> Probed:
+        if is_ensemble:
+            return probe_ensemble(name, nodes=nodes or _FEW_NODES, join=join, as_json=json, keep=folder)
+        return _probe_one(name, wanted)
+
+    found = [_told_if_failed(name, probed) if len(names) > 1 else probed(name) for name in names]
+    if json:
+        contents = [each.content for each in found]
+        say(dumps(contents if len(names) > 1 else contents[0], indent=2))
+    codes = {each.code for each in found}
+    return next(code for code in _BY_WEIGHT if code in codes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What was asked for, whichever broker it is."""
+
+    only: list[str]
+    largest_bytes: int
+    way_in: WayIn | None
+    with_evidence: bool
+    as_json: bool
+    keep: Path | None
+
+
+def _folder(keep: Path | None, names: Sequence[str]) -> Path | None:
+    """Where probes are kept; those of somebody's broker belong to no driver, which the report would look for."""
+    if keep is None:
+        return None
+    for name in names:
+        driver(name)
+    return open_results(keep).probes
+
+
+def _told_if_failed(name: str, probed: Callable[[str], Probed]) -> Probed:
+    """One of several that fails does not keep the others from being probed."""
+    try:
+        return probed(name)
+    except RunError as problem:
+        warn(f"probe: {name}: {problem.message}")
+        return Probed(ExitCode.CHECK_FAILED, {"broker": name, "failed": problem.message})
+
+
+def _probe_one(name: str, wanted: _Wanted) -> Probed:
+    checks = chosen(wanted.only)
+    began = time.monotonic()
+    with opened(name, largest_bytes=wanted.largest_bytes, way_in=wanted.way_in) as target:
         warn(f"probe: {len(checks)} checks on {_title(target)}")
         found = run_probe(target.place, checks, watch=_Progress())
     seconds = time.monotonic() - began
-    if json:
-        say(dumps(_as_json(target, found, seconds), indent=2))
-    else:
-        _print(target, found, seconds, with_evidence=evidence)
-    return _exit_code(found)
+    content = _as_json(target, found, seconds)
+    if wanted.keep is not None:
+        keep_probe(wanted.keep, name, CONFORMANCE, content)
+    if not wanted.as_json:
+        _print(target, found, seconds, with_evidence=wanted.with_evidence)
+    return Probed(_exit_code(found), content)
 
 
 def _way_in(*, tls: bool, authority: Path | None, certificate: Path | None, user: str | None) -> WayIn | None:

@@ -159,12 +159,24 @@ def _make_runs(prepared: Prepared, results: StudyDirectory, master: str | None, 
     left_s = plan.expected_s * left / max(1, len(plan.runs))
     already = f", {done} already there" if done else ""
     say(f"{prepared.study.name}: {left} runs of {len(plan.cells)} cells, about {duration(left_s)}{already}")
+    _keep_probes(prepared, results)
     with (
         runners(prepared.study, results, master=master) as new_runner,
         watching(left_s, left, plainly=hold) as watcher,
     ):
         seen = Holding(watcher, results) if hold else watcher
         make_runs(prepared.study, plan, results, watcher=seen, new_runner=new_runner)
+
+
+def _keep_probes(prepared: Prepared, results: StudyDirectory) -> None:
+    """Beside paper 001 the report has its Table I, which says what crosses between the nodes of each ensemble."""
+    from brokerlab.lab.probe.keeping import keep_ensembles  # noqa: PLC0415 - as the load path
+
+    def tell(driver: str, join: str, nodes: int) -> None:
+        say(f"probe: what crosses between {nodes} nodes of {driver}, {join}")
+
+    if any(name.startswith("001/") for name in prepared.study.present.beside):
+        keep_ensembles(results.probes, prepared.plan.cells, before=tell)
 
 
 def _clean() -> None:

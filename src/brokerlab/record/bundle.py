@@ -28,7 +28,7 @@ ABOUT = "bundle.json"
 RAW_DATA, HISTOGRAMS = "raw data", "histograms"  # what a bundle holds of its runs
 PARTIALS = ".partials"  # histograms and counts of every run: pipeline/known.py
 
-_OURS = ("study.yaml", "plan.json", "report.html", "tables", "runs")
+_OURS = ("study.yaml", "plan.json", "report.html", "probes", "tables", "runs")
 _RAW = (*RAW_SCHEMAS, "traffic")
 _KEYS = re.compile(r"\.(key|p12|pfx|jks|keystore)$|^\.?(passwd|passwords?|htpasswd|credentials)(\.|$)", re.IGNORECASE)
 _PRIVATE = b"PRIVATE KEY-----"

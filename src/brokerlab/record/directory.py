@@ -1,6 +1,6 @@
 """Where everything of a study and of a run lies on disk.
 
-    <out>/study.yaml, plan.json, tables/<name>/, report.html
+    <out>/study.yaml, plan.json, probes/, tables/<name>/, report.html
     <out>/runs/<cell>/<repetition>/manifest.json, publications/, deliveries/, ...
 
 A raw file is written under a name that ends in `.part` and renamed when it is complete,
@@ -73,6 +73,11 @@ class StudyDirectory:
     @property
     def report(self) -> Path:
         return self.path / "report.html"
+
+    @property
+    def probes(self) -> Path:
+        """What was found of brokers besides the runs (record/probes.py)."""
+        return self.path / "probes"
 
     def table(self, name: str) -> Path:
         return self.tables / name

@@ -9,6 +9,7 @@ from brokerlab.published.library import Row as Printed
 from brokerlab.published.library import published
 from brokerlab.published.values import drivers_of
 from brokerlab.record.manifest import Json
+from brokerlab.report import border_probes
 from brokerlab.report.drivers import KnownDriver
 from brokerlab.report.numbers import NOT_KNOWN, listed, plural
 from brokerlab.report.results import Results
@@ -31,7 +32,7 @@ def features(results: Results, drivers: Drivers) -> Table:
     columns = (
         text("Broker", "purpose, printed"), text("Driver", "licence"), text("Cluster", "printed"), text("here"),
         text("Bridge", "printed"), text("here"), text("Language", "printed"), text("MQTT", "kept here"),
-        text("In this study"),
+        text("Probed", "what crosses between nodes"), text("In this study"),
     )  # fmt: skip
     if not drivers or not is_border(results):
         return Table(columns, ())
@@ -41,6 +42,16 @@ def features(results: Results, drivers: Drivers) -> Table:
         tuple(_feature_row(None, [first], results) for first in _others(results, drivers, printed)),
     )
     return Table(columns, tuple(block for block in blocks if block))
+
+
+def probe_command(results: Results, drivers: Drivers) -> str | None:
+    """What probes the brokers of Table I that no probe was kept of; None where there is none."""
+    if not drivers or not is_border(results):
+        return None
+    printed = published("001/table1").rows
+    own = [each for row in printed for each in _named(drivers, drivers_of(row["broker"]))]
+    names = border_probes.without_probe([*own, *_others(results, drivers, printed)], results.probes)
+    return f"brokerlab brokers probe {' '.join(names)} --nodes 3 --keep DIR" if names else None
 
 
 def images(results: Results, drivers: Drivers) -> Table:
@@ -99,7 +110,8 @@ def _feature_row(printed: Printed | None, own: list[KnownDriver], results: Resul
     cluster, bridge = _said(printed, "cluster"), _said(printed, "bridge")
     if not own:
         nothing = Entry(NO_DRIVER, mark="warn")
-        return (name, nothing, cluster, _UNKNOWN, bridge, _UNKNOWN, _said(printed, "language"), _UNKNOWN, _UNKNOWN)
+        language = _said(printed, "language")
+        return (name, nothing, cluster, _UNKNOWN, bridge, _UNKNOWN, language, _UNKNOWN, _UNKNOWN, _UNKNOWN)
     licences = "; ".join(dict.fromkeys(driver.licence for driver in _firsts(own) if driver.licence))
     return (
         name,
@@ -109,7 +121,8 @@ def _feature_row(printed: Printed | None, own: list[KnownDriver], results: Resul
         bridge,
         _bridge(printed, own),
         _language(printed, own),
-        _held(own),
+        border_probes.conformance(own, results.probes) or _held(own),
+        border_probes.crossing(printed, own, results.probes),
         _in_study(own, results),
     )
 

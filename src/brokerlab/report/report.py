@@ -82,6 +82,7 @@ def render(results: Results, drivers: Sequence[KnownDriver] = ()) -> str:
         scripts=page_scripts([*drawn, *alike, *beside_papers]),
         **_content(results, compared),
         border_features=border_brokers.features(results, drivers),
+        border_probe_command=border_brokers.probe_command(results, drivers),
         border_images=border_brokers.images(results, drivers),
         border_parameters=border_parameters.parameters(results),
     )

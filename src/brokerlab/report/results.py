@@ -12,6 +12,7 @@ from brokerlab.errors import UserError
 from brokerlab.pipeline.tables import read_table
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.record.manifest import Json
+from brokerlab.record.probes import read_probes
 from brokerlab.study.values import Analysis, Goals
 
 Row = dict[str, Any]
@@ -67,6 +68,7 @@ class Results:
     rankings: tuple[Row, ...] = ()  # this and the next two: beside which papers the study stands
     boxes: tuple[Row, ...] = ()
     equations: tuple[Row, ...] = ()
+    probes: tuple[Json, ...] = ()  # that were kept with the results: record/probes.py
 
     @property
     def valid_runs(self) -> frozenset[str]:
@@ -80,6 +82,7 @@ class Results:
 
 def read_results(results: StudyDirectory) -> Results:
     manifests, unreadable = _manifests(results)
+    probes, unread = read_probes(results.probes)
     plan = _read_plan(results)
     return Results(
         study=read_study_text(results),
@@ -90,7 +93,7 @@ def read_results(results: StudyDirectory) -> Results:
         counters=_rows(results, "counters"),
         histogram=read_table(results, "histogram"),
         manifests=manifests,
-        unreadable=unreadable,
+        unreadable=(*unreadable, *unread),
         planned=frozenset(run["id"] for run in plan.get("runs", [])),
         left_out=tuple(plan.get("left_out", [])),
         unable=tuple((str(broker), str(why)) for broker, why in plan.get("unable", [])),
@@ -113,6 +116,7 @@ def read_results(results: StudyDirectory) -> Results:
         rankings=_rows_if_made(results, "rankings"),
         boxes=_rows_if_made(results, "boxes"),
         equations=_rows_if_made(results, "equations"),
+        probes=probes,
         latency_beside=tuple(row for row in _rows(results, "latency") if is_beside(row)),
         latency_by_way=tuple(row for row in _rows(results, "latency") if is_by_way(row)),
         latency_by_payload=tuple(row for row in _rows(results, "latency") if is_by_payload(row)),

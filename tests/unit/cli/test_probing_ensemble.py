@@ -2,9 +2,10 @@
 
 import pytest
 
-from brokerlab.cli.probing_ensemble import probe_ensemble, verdict_of
+from brokerlab.cli.probing_ensemble import probe_ensemble
 from brokerlab.errors import UserError
 from brokerlab.lab.probe.joined import Seen
+from brokerlab.lab.probe.keeping import verdict_of
 
 
 def seen(*crossing):

@@ -47,6 +47,7 @@ def results_of(*manifests, source="001/intext", repetitions=10, published=50):
     ids = [f"c{at}" for at in range(len(manifests))]
     return SimpleNamespace(
         published=[{"source": source}],
+        probes=(),
         manifests=dict(zip(ids, manifests, strict=True)),
         runs=[{"cell": cell} for cell in ids for _ in range(repetitions)],
         throughput=[{"window": "send", "published": published}, {"window": "delivery", "published": -1}],
@@ -66,7 +67,7 @@ def test_table_1_has_every_printed_broker_and_those_of_the_study():
     assert [row[0].text for row in others] == ["nats"]
     assert [entry.text for entry in others[0][2:6]] == ["", "yes", "", "brokerlab’s"]
     assert others[0][6].below == "here Go"
-    assert (others[0][8].text, others[0][8].below) == (
+    assert (others[0][9].text, others[0][9].below) == (
         "cluster of 5",
         "every pair proved at QoS 0, 1 and 2 in 1 of 1 run",
     )
@@ -127,7 +128,7 @@ def test_a_qos_that_is_lowered_between_nodes_is_told():
     manifest = manifest_of("rabbitmq")
     manifest["crossing"]["lowered"] = [{"from": 0, "to": 1, "published_qos": 2, "delivered_qos": 1}]
 
-    entry = rows_of(features(results_of(manifest), DRIVERS))["RabbitMQ"][8]
+    entry = rows_of(features(results_of(manifest), DRIVERS))["RabbitMQ"][9]
 
     assert entry.below.endswith("1 of 1 run; QoS 2 comes as 1")
     assert entry.mark == "warn"

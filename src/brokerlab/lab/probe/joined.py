@@ -128,6 +128,16 @@ PROPERTIES = (
 )
 
 
+def join_of(name: str, join: str | None) -> Join:
+    """How nodes of a broker are joined: as asked, or as a cluster where it has some, else by bridges."""
+    broker = driver(name)
+    can_cluster = isinstance(broker, Clusters) and broker.abilities.has_clusters
+    kind = Join(join) if join else Join.CLUSTER if can_cluster else Join.BRIDGE
+    if kind is Join.CLUSTER and not can_cluster:
+        raise UserError(f"{name} has no clusters", hint="take --join bridge")
+    return kind
+
+
 @contextlib.contextmanager
 def opened_ensemble(name: str, *, nodes: int, join: str | None) -> Iterator[Joined]:
     """So many nodes of a broker on ports of this machine, joined, and proved to be."""
@@ -135,10 +145,7 @@ def opened_ensemble(name: str, *, nodes: int, join: str | None) -> Iterator[Join
     found = broker.find()
     if isinstance(found, Missing):
         raise UserError(f"{name} is not here: {found.reason}", hint=found.hint)
-    can_cluster = isinstance(broker, Clusters) and broker.abilities.has_clusters
-    kind = Join(join) if join else Join.CLUSTER if can_cluster else Join.BRIDGE
-    if kind is Join.CLUSTER and not can_cluster:
-        raise UserError(f"{name} has no clusters", hint="take --join bridge")
+    kind = join_of(name, join)
     most = broker.abilities.most_nodes
     if kind is Join.CLUSTER and most is not None and nodes > most:
         raise UserError(f"{name} may have at most {most} nodes by its licence")
