@@ -12,6 +12,7 @@ that nobody else has. lab/leftovers.py reads these files.
 
 import atexit
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -55,9 +56,15 @@ class _Book:
     descriptor: int
     owner_pid: int
     things: dict[Thing, None] = field(default_factory=dict)
+    is_torn: bool = False  # whether the last line has no end, because the disk was full
 
     def write(self, **content: object) -> None:
-        os.write(self.descriptor, (json.dumps(content) + "\n").encode())
+        """A whole line, or OSError; what a full disk took of one is ended by the next."""
+        line = (("\n" if self.is_torn else "") + json.dumps(content) + "\n").encode()
+        written = os.write(self.descriptor, line)
+        self.is_torn = written < len(line)
+        if self.is_torn:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 _lock = threading.RLock()
@@ -105,10 +112,12 @@ def cross_out(thing: Thing) -> None:
         if not _books or thing not in _books[0].things:
             return
         book = _books[0]
-        book.write(gone=_as_json(thing))
         del book.things[thing]
         if not book.things:
             _close()
+            return
+        with contextlib.suppress(OSError):  # of a full disk: who looks for the thing sees that it is gone
+            book.write(gone=_as_json(thing))
 
 
 @contextlib.contextmanager

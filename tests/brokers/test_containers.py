@@ -36,6 +36,7 @@ from brokerlab.record.directory import RunDirectory
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.file import read_study
 from brokerlab.study.limit_values import Limits
+from brokerlab.study.places import Place
 from brokerlab.study.plan import make_plan
 from brokerlab.study.values import BrokerChoice
 
@@ -167,7 +168,7 @@ def test_is_in_a_namespace_of_ours(box, tmp_path, namespace):
         host="127.0.0.1",
         port=1883,
     )
-    with process_of(node, folder=tmp_path / "0", namespace=namespace) as process:
+    with process_of(node, folder=tmp_path / "0", place=Place("node 0", "127.0.0.1", namespace)) as process:
         with inside(namespace):
             prove_ready(process, "127.0.0.1", 1883)
         pid = process.pids()[0]

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import time
@@ -89,6 +90,11 @@ def iperf_udp(network: Network, *, bits_per_s: float, seconds: float, datagram_b
         if seen:
             return seen
     pytest.fail(f"iperf3 never began: {text[-300:]}")
+
+
+def hear_ctrl_c():
+    """A shell's background job, as a test run may be, ignores SIGINT and its children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def left() -> set[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from network_rig import left, needs_networks
+from network_rig import hear_ctrl_c, left, needs_networks
 
 pytestmark = needs_networks
 
@@ -38,11 +38,6 @@ analysis:
 
 def command(*words):
     return [sys.executable, "-m", "brokerlab.cli.main", *map(str, words)]
-
-
-def hear_ctrl_c():
-    """A shell's background job, as a test run may be, ignores SIGINT and its children inherit that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from network_rig import both, left, median_ping_ms, needs_networks, routers, two_sites
+from network_rig import both, hear_ctrl_c, left, median_ping_ms, needs_networks, routers, two_sites
 
 from brokerlab.errors import RunError
 from brokerlab.inside import inside
@@ -164,7 +164,10 @@ def test_a_failed_start_leaves_nothing(monkeypatch):
 
 def holder(tmp_path):
     environment = {**os.environ, "BROKERLAB_STATE": str(tmp_path / "state")}
-    started = subprocess.Popen([sys.executable, "-c", HOLDS], stdout=subprocess.PIPE, text=True, env=environment)
+    started = subprocess.Popen(
+        [sys.executable, "-c", HOLDS], stdout=subprocess.PIPE, text=True, env=environment,
+        preexec_fn=hear_ctrl_c,  # noqa: PLW1509 - one call that is safe before exec
+    )  # fmt: skip
     pid, *namespaces = started.stdout.readline().split()
     return started, int(pid), set(namespaces)
 

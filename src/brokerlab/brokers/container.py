@@ -28,6 +28,7 @@ from brokerlab.errors import RunError
 from brokerlab.inside import FOLDER, inside
 from brokerlab.inventory import Thing
 from brokerlab.study.limit_values import UNLIMITED, Limits
+from brokerlab.study.places import LOOPBACK, Place
 from brokerlab.study.quantity import bytes_text
 
 if TYPE_CHECKING:
@@ -41,10 +42,11 @@ _HOLD_S, _POLL_S = 10.0, 0.02
 class ContainerProcess:
     """One node of a broker in a container; use it as a context manager."""
 
-    def __init__(self, node: Node, *, folder: Path, limits: Limits = UNLIMITED, namespace: str | None = None) -> None:
+    def __init__(self, node: Node, *, folder: Path, limits: Limits = UNLIMITED, place: Place = LOOPBACK) -> None:
+        """Its processes are the engine's children, so they join no group of ours."""
         if node.image is None:
             raise ValueError("the node has no image")
-        self.node, self.namespace = node, namespace
+        self.node, self.namespace = node, place.namespace
         self.folder = folder.absolute()
         self.log = self.folder.with_name(self.folder.name + ".log")
         self.cage = EngineLimits(limits)

@@ -1,8 +1,9 @@
 """Starts and stops what a driver describes: one process in the foreground, with its files and its log.
 
 Where the study limits it, it is in groups of the kernel's from before its first instruction (limits.py).
-A broker is in a session of its own, so a Ctrl-C at the terminal does not reach it before we stop it,
-and whatever it leaves behind can be told by its session, or by a mark in its environment, never by its name.
+A broker is in a session of its own, or in the process group of its site (network/groups.py), so a Ctrl-C at the
+terminal does not reach it before we stop it, and whatever it leaves behind can be told by its session, or by a mark
+in its environment, never by its name.
 It is killed by the kernel when we are killed (launch.py). The kernel means the *thread* that
 started it: start a broker from a thread that lives as long as the broker should.
 
@@ -34,6 +35,7 @@ from brokerlab.errors import RunError
 from brokerlab.inside import inside
 from brokerlab.inventory import Thing
 from brokerlab.study.limit_values import UNLIMITED, Limits
+from brokerlab.study.places import LOOPBACK, Place
 
 STOP_DEADLINE_S = 5.0
 _POLL_S = 0.005
@@ -49,12 +51,12 @@ class BrokerProcess:
 
     Its files go to `folder` and its output to `<folder>.log` beside it. `is_alive()` right after the start
     says nothing yet about a broken configuration: the lab's proof of readiness does.
-    It lives in a network namespace of ours where one is named (inside.py).
+    It lives in the network namespace of its place, where that has one (inside.py).
     """
 
-    def __init__(self, node: Node, *, folder: Path, limits: Limits = UNLIMITED, namespace: str | None = None) -> None:
+    def __init__(self, node: Node, *, folder: Path, limits: Limits = UNLIMITED, place: Place = LOOPBACK) -> None:
         self.node = node
-        self.namespace = namespace
+        self.namespace, self._group = place.namespace, place.group
         self.cage = Cage(limits)
         self.folder = folder.absolute()
         self.log = self.folder.with_name(self.folder.name + ".log")
@@ -208,7 +210,8 @@ class BrokerProcess:
             stderr=log,
             cwd=self.folder,
             env=os.environ | self.node.env | inventory.mark() | {_MARK: self._mark},
-            start_new_session=True,
+            start_new_session=self._group is None,
+            process_group=self._group,
         )
 
     def _note(self, thing: Thing) -> None:
@@ -217,7 +220,8 @@ class BrokerProcess:
 
     def _family(self) -> list[psutil.Process]:
         """Everything of ours that runs now, but the leader; a Process remembers when its process was born."""
-        pids = set(descendants(self.pid)) | set(_session_members(self.pid)) | self._marked()
+        session = _session_members(self.pid) if self._group is None else ()  # a site's group is in the lab's session
+        pids = set(descendants(self.pid)) | set(session) | self._marked()
         family = []
         for pid in pids - {self.pid}:
             with contextlib.suppress(psutil.NoSuchProcess):

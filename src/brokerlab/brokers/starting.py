@@ -9,6 +9,7 @@ from brokerlab.brokers.container import ContainerProcess
 from brokerlab.brokers.process import BrokerProcess
 from brokerlab.brokers.running import Running
 from brokerlab.study.limit_values import UNLIMITED, Limits
+from brokerlab.study.places import LOOPBACK, Place
 
 
 class Limited(Protocol):
@@ -49,8 +50,8 @@ class Started(Running, Protocol):
 
 
 def process_of(
-    node: Node, *, folder: Path, limits: Limits = UNLIMITED, namespace: str | None = None
+    node: Node, *, folder: Path, limits: Limits = UNLIMITED, place: Place = LOOPBACK
 ) -> Started:  # fmt: skip
     """To be used as a context manager."""
     kind: type[BrokerProcess | ContainerProcess] = BrokerProcess if node.image is None else ContainerProcess
-    return kind(node, folder=folder, limits=limits, namespace=namespace)
+    return kind(node, folder=folder, limits=limits, place=place)

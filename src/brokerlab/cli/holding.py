@@ -44,12 +44,14 @@ def ways_in(manifest: dict[str, object]) -> list[str]:
     """One line for each place of a run that somebody may want to look at."""
     network = manifest.get("network")
     hosts = network["hosts"] if isinstance(network, dict) else []
+    groups = network["groups"] if isinstance(network, dict) else []
     held = {thing.name for thing in inventory.own_things() if thing.kind == "namespace"}
     lines = [
         f"  site {host['site']}, {host['name']} ({host['address']}): ip netns exec {host['namespace']} bash"
         for host in sorted(hosts, key=lambda host: (host["site"], host["name"]))
         if host["namespace"] in held
     ]
+    lines += [f"  site {each['site']}, all of its processes: kill -STOP -- -{each['group']}" for each in groups]
     broker = manifest.get("broker")
     where = broker.get("address") if isinstance(broker, dict) else None
     return [*lines, f"  broker: {where}"] if where else lines

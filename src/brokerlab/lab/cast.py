@@ -125,7 +125,7 @@ def specs_of(run: PlannedRun, cast: Cast, *, doors: Sequence[Door], folder: Path
     workload = run.cell.workload
     specs = list(worker_specs(run, cast.clients, doors=doors, folder=folder))
     first = doors[0]
-    publishing = replace(specs[0], host=first.host, port=first.port, namespace=first.namespace)
+    publishing = replace(specs[0], host=first.host, port=first.port, place=first.place)
     if cast.is_loop:
         loops = tuple(replace(each, hears=each.topic) for each in cast.clients.publishers)
         specs[:2] = [replace(publishing, node=LOOPS, clients=loops, hears_qos=workload.qos)]

@@ -206,7 +206,7 @@ def worker_specs(run: PlannedRun, clients: Clients, *, doors: Sequence[Door], fo
             fan_out=clients.fan_out,
             seed=run.seed,
             run=folder,
-            namespace=door.namespace,
+            place=door.place,
             others=_others(door, doors) if run.cell.workload.clients.failover else (),
         )
         for role in ("publishers", "subscribers", "idle")

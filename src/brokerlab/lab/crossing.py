@@ -16,6 +16,7 @@ from brokerlab.errors import RunError
 from brokerlab.inside import inside
 from brokerlab.load.client import Client, Login
 from brokerlab.load.topics import PROOF_PREFIX
+from brokerlab.study.places import LOOPBACK, Place
 
 _LISTEN_S = 0.05  # at each node, between two rounds
 _QUIET_S = 0.1  # after the last: what goes round comes again
@@ -31,11 +32,11 @@ class Door:
     host: str
     port: int
     login: Login = field(default_factory=Login)
-    namespace: str | None = None  # where the client is
+    place: Place = LOOPBACK  # where the client is
 
     def open(self, *, protocol: str | None = None) -> Client:
         """A client of the version of MQTT that is asked for, or of the usual one."""
-        with inside(self.namespace):
+        with inside(self.place.namespace):
             return Client(self.host, self.port, login=self.login, protocol=protocol, timeout_s=_ANSWER_S)
 
 

@@ -171,7 +171,7 @@ class Nodes:
                 process.node.host,
                 process.node.port,
                 named(self.setup.login, process.node),
-                self.setup.stand.home(number).namespace,
+                self.setup.stand.home(number),
             )
             for number, process in enumerate(self.processes)
         ]
@@ -214,7 +214,7 @@ class Nodes:
                     login=named(setup.login, self.processes[pair[0]].node),
                     qos=max(common_qos(setup.drivers)),
                     folder=setup.folder,
-                    namespace=setup.stand.brokers[pair[0]].namespace,
+                    place=setup.stand.brokers[pair[0]],
                     bridging=bridging,
                     limits=setup.bridge_limits,
                 )
@@ -222,7 +222,7 @@ class Nodes:
 
     def _launch(self, seat: Seat, node: Node) -> Started:
         place = self.setup.stand.brokers[seat.index]
-        process = process_of(node, folder=seat.folder, limits=self.setup.limits, namespace=place.namespace)
+        process = process_of(node, folder=seat.folder, limits=self.setup.limits, place=place)
         if seat.index in self.setup.small_disks:
             self.disks += [
                 self._stack.enter_context(SmallDisk(seat.folder / name, node=seat.index)) for name in node.scratch
@@ -243,7 +243,7 @@ class Nodes:
     def _serve(self, node: Node, folder: Path) -> None:
         """What nodes need beside them, at the first seat: ready when it listens."""
         place = self.setup.stand.brokers[0]
-        process = self._stack.enter_context(process_of(node, folder=folder, namespace=place.namespace))
+        process = self._stack.enter_context(process_of(node, folder=folder, place=place))
         deadline = time.monotonic() + node.ready_s
         while not owns_listener(process, node.host, node.port):
             process.require_alive(f"its listener on {node.host}:{node.port}")

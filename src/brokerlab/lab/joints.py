@@ -19,6 +19,7 @@ from brokerlab.load.client import Login
 from brokerlab.load.topics import PROOF_PREFIX
 from brokerlab.study.ensemble_values import BridgePer, BridgeWays, Bridging, Ensemble
 from brokerlab.study.limit_values import UNLIMITED, Limits
+from brokerlab.study.places import Place
 from brokerlab.study.tree import Pair
 
 _PASSWORD = "BROKERLAB_JOINT_PASSWORD"  # noqa: S105 - the name of a variable
@@ -68,7 +69,7 @@ def joint_process(
     login: Login,
     qos: int,
     folder: Path,
-    namespace: str | None,
+    place: Place,
     bridging: Bridging | None = None,
     limits: Limits = UNLIMITED,
 ) -> BrokerProcess:
@@ -101,7 +102,7 @@ def joint_process(
     )
     # Port 0: it listens nowhere. It stands beside the first node of its pair, whichever way it leads.
     node = Node(joint.argv, nodes[span.key[0]].host, 0, files=joint.files, env=env, stop_s=_STOP_S)
-    return BrokerProcess(node, folder=folder / name, limits=limits, namespace=namespace)
+    return BrokerProcess(node, folder=folder / name, limits=limits, place=place)
 
 
 def counts_of(joint: BrokerProcess) -> dict[str, dict[str, int]]:

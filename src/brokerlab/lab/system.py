@@ -105,7 +105,7 @@ class System:
         if self._nodes is not None:
             return self._nodes.doors()
         node = self.processes[0].node
-        return [Door(0, node.host, node.port, named(self._access.login, node), self._stand.home(0).namespace)]
+        return [Door(0, node.host, node.port, named(self._access.login, node), self._stand.home(0))]
 
     def pids(self) -> dict[str, list[int]]:
         """The processes of each node, and of our own bridges between them, which are part of the system."""

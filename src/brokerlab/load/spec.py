@@ -26,6 +26,7 @@ from pathlib import Path
 
 from brokerlab.load.closes import Closed
 from brokerlab.record.directory import RunDirectory
+from brokerlab.study.places import LOOPBACK, Place
 from brokerlab.study.values import Start, Transport, Workload
 
 
@@ -68,7 +69,7 @@ class WorkerSpec:
     files: str = ""  # what the names of its raw files begin with, such as "probe_"
     hears_qos: int = 0  # what publishers that also hear ask for
     heard_index: int = 0  # where they count in the shared progress array what they hear
-    namespace: str | None = None  # the network namespace that it lives in; None: that of the lab
+    place: Place = LOOPBACK  # where it lives
     others: tuple[tuple[str, int], ...] = ()  # other nodes that a client may go to when its own does not answer
 
     def folder(self, kind: str) -> Path:

@@ -67,7 +67,9 @@ def _last_word(
     spec: WorkerSpec, pipe: Connection, counts: MutableSequence[int], progress: Progress
 ) -> Stopped | Failed:
     try:
-        enter(spec.namespace)
+        enter(spec.place.namespace)
+        if spec.place.group is not None:
+            os.setpgid(0, spec.place.group)
         with select.epoll() as epoll:
             return _serve(spec, pipe, epoll, counts, progress)
     except (LabError, OSError, EOFError) as problem:

@@ -15,6 +15,7 @@ from typing import Self
 from pyroute2 import IPRoute
 
 from brokerlab.network.carrier import Carried, Carrier
+from brokerlab.network.groups import site_group
 from brokerlab.network.layout import (
     BRIDGE,
     BROKER,
@@ -45,6 +46,7 @@ class Network:
         """`netem` says whether links are the kernel's; None: where it has it."""
         self.layout: Layout = lay_out(topology, nodes=nodes, number=new_number())
         self.carrier: Carrier | None = None
+        self.groups: dict[int, int] = {}  # the process group of each site
         self._seed, self._netem = seed, netem
         self._kinds: dict[str, Kind] = {}
         self._talks: dict[str, IPRoute] = {}
@@ -78,7 +80,7 @@ class Network:
         return self.layout.of_kind(kind)
 
     def _place(self, host: Host, name: str) -> Place:
-        return Place(name, host.address, host.namespace, host.site)
+        return Place(name, host.address, host.namespace, host.site, self.groups[host.site])
 
     def kind(self, cable: str) -> Kind:
         return self._kinds[cable]
@@ -89,6 +91,7 @@ class Network:
         return {
             "topology": asdict(topology),
             "hosts": [asdict(host) for host in self.layout.hosts],
+            "groups": [{"site": site, "group": group} for site, group in sorted(self.groups.items())],
             "cables": [
                 {"name": each.name, "kind": self._kinds[each.name].value, "link": asdict(each.link)}
                 for each in self.layout.cables
@@ -155,6 +158,8 @@ class Network:
     def _build(self, stack: ExitStack) -> None:
         for host in self.layout.hosts:
             self._talks[host.name] = stack.enter_context(namespace(host.namespace, is_router=host.kind == ROUTER))
+        for host in self._of(ROUTER):
+            self.groups[host.site] = stack.enter_context(site_group(host.namespace))
         self._lay_cables(stack)
         for host in self._of(SWITCH):
             self._add_bridge(host)

@@ -1,4 +1,4 @@
-"""Where something of a run lives: an address, and the network namespace that has it."""
+"""Where something of a run lives: an address, the network namespace that has it, and the process group of its site."""
 
 from dataclasses import dataclass
 
@@ -11,6 +11,7 @@ class Place:
     address: str  # that it is reached at
     namespace: str | None = None  # None: that of brokerlab itself
     site: int = 0
+    group: int | None = None  # that its processes join; None: each has a session of its own
 
 
 LOOPBACK = Place("this machine", "127.0.0.1")

@@ -10,6 +10,7 @@ from brokerlab.brokers.base import Node
 from brokerlab.brokers.registry import driver
 from brokerlab.lab.joints import Span, joint_process
 from brokerlab.load.client import Login
+from brokerlab.study.places import LOOPBACK
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ def test_joint_speaks_the_latest_version_that_carries_its_qos(tmp_path: Path, na
         login=Login(),
         qos=qos,
         folder=tmp_path,
-        namespace=None,
+        place=LOOPBACK,
     )
 
     brokers = json.loads(joint.node.files[CONFIG])["brokers"]
