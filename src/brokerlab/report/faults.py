@@ -23,7 +23,9 @@ def faults(results: Results) -> Table:
         number("of them", "crossing"),
         number("of them", "acknowledged"),
         number("Duplicated"),
+        number("of them", "crossing"),
         number("Reordered"),
+        number("of them", "crossing"),
     )
     block = tuple(_entry(row, results) for row in results.faults if row["fault"])
     return Table(columns, (block,) if block else ())
@@ -49,10 +51,8 @@ def _entry(row: Row, results: Results) -> tuple[Entry, ...]:
         *(_figure(row[name]) for name in ("to_steady_ms", "relaid_ms")),
         _count(row["expected"]),
         Entry(brief(lost) if lost is not None else NOT_KNOWN, mark="bad" if row["acknowledged_lost"] else ""),
-        *(
-            _count(row[name])
-            for name in ("lost_local", "lost_crossing", "acknowledged_lost", "duplicated", "reordered")
-        ),
+        *(_count(row[name]) for name in ("lost_local", "lost_crossing", "acknowledged_lost")),
+        *(_count(row.get(name)) for name in ("duplicated", "duplicated_crossing", "reordered", "reordered_crossing")),
     )
 
 

@@ -33,25 +33,25 @@ class FaultCount:
         self._crosses = np.zeros(flows, dtype=np.int64) if crosses is None else crosses.astype(np.int64)
         self._delivered = np.zeros((self._at_ns.size + 1, 2), dtype=np.int64)
         self._acknowledged = np.zeros(self._at_ns.size + 1, dtype=np.int64)
-        self._first = np.zeros(self._at_ns.size + 1, dtype=np.int64)  # first arrivals, by their time
-        self._arrived = np.zeros(self._at_ns.size + 1, dtype=np.int64)  # all arrivals
-        self._reordered = np.zeros(self._at_ns.size + 1, dtype=np.int64)
+        self._again = np.zeros_like(self._delivered)  # arrivals that were not the first of their pair, by their time
+        self._reordered = np.zeros_like(self._delivered)
         self._again_ns = np.full((self._at_ns.size + 1, flows), _NEVER, dtype=np.int64)
         self._highest = np.full(flows, -1, dtype=np.int64)  # intended, of what came before
         self._bins: dict[int, int] = {}
 
-    def add(self, received_ns: Longs, first: FirstArrivals) -> None:
-        """`received_ns` is of all arrivals of known messages, `first` of those that were the first of their pair."""
+    def add(self, received_ns: Longs, flow: Longs, first: FirstArrivals) -> None:
+        """Times and flows are of all arrivals of known messages, `first` of those that were first of their pair."""
         if not self._at_ns.size:
             return
-        self._arrived += np.bincount(self._time_of(received_ns), minlength=self._arrived.size)
-        owner = owners(self._at_ns, first.intended_ns)
-        self._first += np.bincount(self._time_of(first.received_ns), minlength=self._first.size)
-        np.add.at(self._delivered, (owner, self._crosses[first.flow]), 1)
+        owner, crosses = owners(self._at_ns, first.intended_ns), self._crosses[first.flow]
+        np.add.at(self._again, (self._time_of(received_ns), self._crosses[flow]), 1)
+        np.subtract.at(self._again, (self._time_of(first.received_ns), crosses), 1)
+        np.add.at(self._delivered, (owner, crosses), 1)
         np.add.at(self._acknowledged, owner[first.is_acknowledged], 1)
         after = first.intended_ns >= np.concatenate([[0], self._at_ns])[owner]
         np.minimum.at(self._again_ns, (owner[after], first.flow[after]), first.received_ns[after])
-        np.add.at(self._reordered, owner[self._is_behind(first)], 1)
+        behind = self._is_behind(first)
+        np.add.at(self._reordered, (owner[behind], crosses[behind]), 1)
         for place, count in zip(*np.unique(first.received_ns // BIN_NS, return_counts=True), strict=True):
             self._bins[int(place)] = self._bins.get(int(place), 0) + int(count)
 
@@ -65,8 +65,10 @@ class FaultCount:
                 "delivered": int(self._delivered[number, _LOCAL]),
                 "crossing_delivered": int(self._delivered[number, _CROSSING]),
                 "acknowledged_delivered": int(self._acknowledged[number]),
-                "duplicated": int(self._arrived[number] - self._first[number]),
-                "reordered": int(self._reordered[number]),
+                "duplicated_local": int(self._again[number, _LOCAL]),
+                "duplicated_crossing": int(self._again[number, _CROSSING]),
+                "reordered_local": int(self._reordered[number, _LOCAL]),
+                "reordered_crossing": int(self._reordered[number, _CROSSING]),
                 "first_ns": int(came.min()) if came.size else None,
                 "last_ns": int(came.max()) if came.size else None,
             }

@@ -106,7 +106,8 @@ class Ledger:
         self._latest_ns = np.full(flows, np.iinfo(np.int64).min, dtype=np.int64)  # whatever it was
         self.steps_back = 0  # arrivals before the one that was written before them: no clock of ours does that
         self.last_received_ns = np.full(flows, np.iinfo(np.int64).min, dtype=np.int64)
-        self.received_ns = np.empty(0, dtype=np.int64)  # of the last rows that were entered: all that are expected
+        # Of the last rows that were entered, all that are expected, in order of arrival.
+        self.received_ns = self.received_flow = np.empty(0, dtype=np.int64)
         self.unexpected: dict[int, int] = {}  # arrivals by subscriber
 
     def anew(self) -> "Ledger":
@@ -121,7 +122,7 @@ class Ledger:
             is_owed = self._is_owed[publication]
             self._count("stale", flow[~is_owed])
             rows, flow, place, publication = rows.where(is_owed), flow[is_owed], place[is_owed], publication[is_owed]
-        self.received_ns = rows.received_ns
+        self.received_ns, self.received_flow = rows.received_ns, flow
         order = _stable_order(flow, below=self._base.size)
         flow = flow[order]
         arrivals = _Arrivals(

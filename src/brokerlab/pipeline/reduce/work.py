@@ -237,7 +237,7 @@ def reduce_deliveries(
     is_timed, untimed = timed_flows(run, portions, ledger), timeline.counts(np.empty(0, dtype=np.int64))
     for rows in portions():
         first = ledger.add(without_overheard(rows, run))
-        faults.add(ledger.received_ns, first)
+        faults.add(ledger.received_ns, ledger.received_flow, first)
         if is_timed is not None:
             untimed += timeline.counts(first.received_ns[~is_timed[first.flow]])
             first = first.where(is_timed[first.flow])

@@ -171,8 +171,10 @@ FAULT_ARRIVED = schema(
     delivered=LONG,
     crossing_delivered=LONG,
     acknowledged_delivered=LONG,
-    duplicated=LONG,
-    reordered=LONG,
+    duplicated_local=LONG,
+    duplicated_crossing=LONG,
+    reordered_local=LONG,
+    reordered_crossing=LONG,
     first_ns=LONG,
     last_ns=LONG,
 )

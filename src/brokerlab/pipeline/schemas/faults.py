@@ -23,7 +23,11 @@ FAULTS = schema(
     lost_crossing=LONG,
     acknowledged_lost=LONG,
     duplicated=LONG,
+    duplicated_local=LONG,
+    duplicated_crossing=LONG,
     reordered=LONG,
+    reordered_local=LONG,
+    reordered_crossing=LONG,
 )
 
 TABLE = Table(FAULTS, grain=("run_id", "fault"), order=("position", "fault"))

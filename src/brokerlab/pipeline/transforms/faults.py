@@ -28,7 +28,7 @@ def faults_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
         .join(_arrived(partials), on=["run_id", "fault"], how="left")
         .join(family(partials, "fault_noticed"), on=["run_id", "fault"], how="left")
         .join(_steady(partials, about), on=["run_id", "fault"], how="left")
-        .na.fill(0, ["delivered", "crossing_delivered", "acknowledged_delivered", "duplicated", "reordered"])
+        .na.fill(0, list(_SUMS))
         .select(
             "run_id",
             "cell",
@@ -51,8 +51,8 @@ def faults_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
             F.greatest(F.lit(0), F.col("acknowledged_expected") - F.col("acknowledged_delivered"))
             .cast("long")
             .alias("acknowledged_lost"),
-            "duplicated",
-            "reordered",
+            *_split("duplicated"),
+            *_split("reordered"),
         )
         .to(FAULTS)
     )
@@ -63,6 +63,12 @@ def _about(runs: DataFrame) -> DataFrame:
     planned = runs.where(F.size("faults") > 0).select("run_id", "cell", "measure_start_ns", F.inline("faults"))
     before = planned.select("run_id", "cell", "measure_start_ns").distinct()
     return before.withColumn("fault", F.lit(0)).unionByName(planned, allowMissingColumns=True)
+
+
+def _split(name: str) -> tuple[Column, ...]:
+    """A count, and what of it stayed at one node and what crossed."""
+    local, crossing = F.col(f"{name}_local"), F.col(f"{name}_crossing")
+    return (local + crossing).alias(name), local, crossing
 
 
 def _since(at: str) -> Column:
@@ -87,7 +93,15 @@ def _arrived(partials: DataFrame) -> DataFrame:
     )
 
 
-_SUMS = ("delivered", "crossing_delivered", "acknowledged_delivered", "duplicated", "reordered")
+_SUMS = (
+    "delivered",
+    "crossing_delivered",
+    "acknowledged_delivered",
+    "duplicated_local",
+    "duplicated_crossing",
+    "reordered_local",
+    "reordered_crossing",
+)
 
 
 def _steady(partials: DataFrame, about: DataFrame) -> DataFrame:
