@@ -1,6 +1,7 @@
 """What a publishing worker says of itself: its CPU, how late it was and what waited, since the last order to go."""
 
 import time
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +75,16 @@ class Account:
         is_measured = (intended >= self._order.measure_ns) & (intended < self._order.end_ns) & (sent > 0)
         self._lag.add((sent - released)[is_measured])
         self._waited += int(np.count_nonzero((released > intended) & is_measured))
+
+    def facts(self) -> dict[str, Any]:
+        """Fields of Stopped."""
+        return {
+            "cpu_ns": self.cpu_ns,
+            "wall_ns": self.wall_ns,
+            "lag_buckets": self.lag.buckets(),
+            "lag_max_ns": self.lag.max_ns,
+            "waited": self.waited,
+        }
 
     def stock(self, unacknowledged: int, closed_by_broker: list[str]) -> Stock:
         return Stock(

@@ -107,6 +107,16 @@ def own_payload_bytes(client: Client, workload: Workload) -> int:
     return each[client.number % len(each)] if each else workload.payload_bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A packet with zero identity, and where that goes."""
+
+    template: NDArray[np.uint8]
+    id_at: int  # -1 at QoS 0
+    payload_at: int
+    publisher: int
+
+
 class EqualMessages:
     """Messages that differ in their identity alone: one template, and a compiled loop that fills it in."""
 
@@ -121,6 +131,10 @@ class EqualMessages:
             client.topic, payload_bytes=size, qos=workload.qos, retain=workload.retain,
             filler=filler[wire.IDENTITY_BYTES :].tobytes(), properties=block if level == 5 else None,
         )  # fmt: skip
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(self._template, self._id_at, self._payload_at, self._publisher)
 
     @property
     def largest(self) -> int:

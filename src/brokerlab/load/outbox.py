@@ -74,17 +74,27 @@ class Outbox:
                 taken = self._stream.send(chunk.data[chunk.handed :])
             except BlockingIOError:
                 return False
-            before, after = chunk.packets(chunk.handed), chunk.packets(chunk.handed + taken)
-            if before != after:
-                if on_handed:
-                    on_handed(self.handed, after - before, at_ns)
-                self.handed += after - before
-                self.begun_ns = 0
-            self.last_ns = at_ns
-            if chunk.handed + taken == len(chunk.data):
-                self._chunks.pop(0)
-                continue
-            if chunk.is_counted and chunk.handed <= chunk.begin_of(after) < chunk.handed + taken:
-                self.begun_ns = at_ns
-            chunk.handed += taken
+            self.took(taken, at_ns, on_handed)
         return True
+
+    def took(self, taken: int, at_ns: int, on_handed: Handed | None = None) -> None:
+        """So many bytes of what is queued first have left."""
+        chunk = self._chunks[0]
+        before, after = chunk.packets(chunk.handed), chunk.packets(chunk.handed + taken)
+        if before != after:
+            if on_handed:
+                on_handed(self.handed, after - before, at_ns)
+            self.handed += after - before
+            self.begun_ns = 0
+        self.last_ns = at_ns
+        if chunk.handed + taken == len(chunk.data):
+            self._chunks.pop(0)
+            return
+        if chunk.is_counted and chunk.handed <= chunk.begin_of(after) < chunk.handed + taken:
+            self.begun_ns = at_ns
+        chunk.handed += taken
+
+    def note_past(self, at_ns: int) -> None:
+        """A packet has left that was never queued here."""
+        self.handed += 1
+        self.last_ns = at_ns

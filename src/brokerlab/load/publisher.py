@@ -1,6 +1,6 @@
 """One publishing client: builds what is due, hands it over, and follows every message to its acknowledgement.
 
-The messages of a publisher that are not yet recorded lie in a ring:
+The messages of a publisher that are not yet recorded lie in a ring (ring.py):
 
     recorded <= oldest in flight <= following (the next to be built)
 
@@ -12,8 +12,8 @@ the broker and the network where the kernel takes the first bytes of a long mess
 """
 
 import contextlib
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from brokerlab.load.messages import Messages
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import PROTOCOL_LEVEL, PubRel
 from brokerlab.load.pieces import Block
+from brokerlab.load.ring import ACKED, HELD, SENT, Ring
 from brokerlab.load.rows import RECORD_AT, PublicationRows
 from brokerlab.load.spec import Client
 from brokerlab.load.stream import Stream
@@ -33,10 +34,8 @@ Longs = NDArray[np.int64]
 BLOCK_BYTES = 256 * 1024  # handed to the socket at once, at most
 _BLOCKS_AT_ONCE = 4
 _SUSPECT_BYTES = 8192  # some brokers take no more
-_FIRST_RING = 8  # one of thousands of publishers has a message or two in flight; a faster one's ring grows
-# The rows of a ring.
-_INTENDED, _RELEASED, _SENT, _ACKED, _HELD = range(5)
 _DUP = 0x08
+SEEN = ("puback", "pubrec", "pubcomp", "unknown", "refused")  # "unknown": identifiers that are not in flight
 _NOTHING: Longs = np.empty(0, dtype=np.int64)
 
 
@@ -66,7 +65,6 @@ class Publisher:
         "_qos",
         "_received",
         "_record_at",
-        "_recorded",
         "_ring",
         "_room_since_ns",
         "_rows",
@@ -98,16 +96,15 @@ class Publisher:
         self._due = _NOTHING
         self._prepared: Block | None = None
         self._prepared_ns = 0
-        self._ring = np.zeros((5, _FIRST_RING), dtype=np.int64)
+        self._ring = Ring()
         self._room_since_ns = 0  # when an acknowledgement last made room where there was none
-        self._recorded = self._oldest = self.following = 0
+        self._oldest = self.following = 0
         self._unread = b""
         self._received: set[int] | None = None  # QoS 2 identifiers after PUBREC, where a session may be taken up again
         self.resent = 0
         self.others: Others | None = None
         self.wire_bytes = 0  # of all PUBLISH packets
-        # PUBACK, PUBREC, PUBCOMP, identifiers not in flight, refused
-        self.seen: Longs = np.zeros(5, dtype=np.int64) if seen is None else seen
+        self.seen: Longs = np.zeros(len(SEEN), dtype=np.int64) if seen is None else seen
 
     # -- the schedule ---------------------------------------------------------------------------------------------
 
@@ -160,6 +157,31 @@ class Publisher:
             if is_last:
                 return
 
+    def only_due_ns(self, until_ns: int) -> int:
+        """The intended time of the next message, if that alone is due by then and can be sent at once; else 0."""
+        due = self._due
+        if due.size < 2 or self._prepared is not None or not self._outbox.is_empty or not self.room():
+            return 0
+        due_ns = int(due[0])
+        return due_ns if due_ns <= until_ns < due[1] else 0
+
+    def went(self, due_ns: int, size: int, sent_ns: int) -> None:
+        """Somebody else has built and handed over the next message, which was due."""
+        self._due = self._due[1:]
+        self._ring.put_sent(self.following, due_ns, self._room_since_ns, sent_ns)
+        self._outbox.note_past(sent_ns)
+        self.wire_bytes += size
+        self.following += 1
+        if self._qos == 0:
+            self._oldest = self.following
+
+    def went_in_part(self, due_ns: int, taken: int, sent_ns: int) -> None:
+        """The same of a message of which the socket took a part: the rest waits here."""
+        self._due = self._due[1:]
+        self._put(self._built(np.array([due_ns])))
+        self.following += 1
+        self._outbox.took(taken, sent_ns, self._note_handed)
+
     def room(self) -> int:
         """How many more messages may be in flight: identifiers are 16 bits, and MQTT 5.0 lets the broker say less."""
         room = self._most_in_flight - (self.following - self._oldest)
@@ -178,18 +200,7 @@ class Publisher:
 
     def _built(self, intended_ns: Longs) -> Block:
         """The next messages as bytes, with their places in the ring ready; they are not in flight yet."""
-        count = intended_ns.size
-        self._make_room(count)
-        if count == 1:  # the usual one of thousands of publishers: single values cost a tenth of slices
-            place, due_ns = self.following & (self._ring.shape[1] - 1), intended_ns[0]
-            self._ring[_INTENDED, place] = due_ns
-            self._ring[_RELEASED, place] = max(due_ns, self._room_since_ns)
-            self._ring[_SENT:, place] = 0
-            return self.messages.build(self.following, intended_ns)
-        for here, there in self._places(self.following, count):
-            self._ring[_INTENDED, here] = intended_ns[there]
-            self._ring[_RELEASED, here] = np.maximum(intended_ns[there], self._room_since_ns)
-            self._ring[_SENT:, here] = 0
+        self._ring.put(self.following, intended_ns, self._room_since_ns)
         return self.messages.build(self.following, intended_ns)
 
     # -- the socket -----------------------------------------------------------------------------------------------
@@ -219,12 +230,8 @@ class Publisher:
 
     def _note_handed(self, before: int, count: int, at_ns: int) -> None:
         if begun_ns := self._outbox.begun_ns:
-            self._ring[_HELD, before & (self._ring.shape[1] - 1)] = at_ns - begun_ns
-        if count == 1:
-            self._ring[_SENT, before & (self._ring.shape[1] - 1)] = at_ns
-        else:
-            for here, _ in self._places(before, count):
-                self._ring[_SENT, here] = at_ns
+            self._ring.rows[HELD, self._ring.place(before)] = at_ns - begun_ns
+        self._ring.note_sent(before, count, at_ns)
         if self._qos == 0:
             self._oldest = before + count
 
@@ -249,7 +256,7 @@ class Publisher:
         was_full, why = not self.room(), wire.FULL
         while why == wire.FULL:
             at, self._oldest, _, used, why = wire.walk_acknowledgements(
-                view, length, at, self._level, self._oldest, self.following, self._ring[_ACKED], now, out, self.seen
+                view, length, at, self._level, self._oldest, self.following, self._ring.rows[ACKED], now, out, self.seen
             )
             if used:
                 self._outbox.put(memoryview(out[:used].tobytes()))
@@ -300,7 +307,7 @@ class Publisher:
         What was handed over and is not acknowledged stays so, unless the session lasts: then `join` sends it again.
         """
         handed = self._outbox.handed
-        again = [self._ring[_INTENDED, here] for here, _ in self._places(handed, self.following - handed)]
+        again = self._ring.intended(handed, self.following - handed)
         prepared = [np.array([self._prepared_ns])] if self._prepared is not None else []
         self._due = np.concatenate([*again, *prepared, self._due])
         self._prepared = None
@@ -331,15 +338,14 @@ class Publisher:
             self.send(times)
 
     def _is_acknowledged(self, seq: int) -> bool:
-        return bool(self._ring[_ACKED, seq & (self._ring.shape[1] - 1)])
+        return bool(self._ring.rows[ACKED, self._ring.place(seq)])
 
     def _again(self, seq: int) -> bytes:
         """MQTT 3.1.1 section 4.4: the message with DUP, or where the broker has it already, its release."""
         packet_id = wire.packet_id(seq)
         if self._received and packet_id in self._received:
             return PubRel(packet_id).encode(self._level)
-        place = seq & (self._ring.shape[1] - 1)
-        block = self.messages.build(seq, self._ring[_INTENDED, place : place + 1])
+        block = self.messages.build(seq, self._ring.intended(seq, 1)[0])
         packet = bytearray(b"".join(piece.data for piece in block))
         packet[0] |= _DUP
         return bytes(packet)
@@ -359,38 +365,23 @@ class Publisher:
         Rows of intended and released times, and of those when they began to leave.
         """
         until = self.following if everything else self._oldest
-        count = until - self._recorded
+        first = self._ring.recorded
+        count = until - first
         if not count or (count < (least or self._record_at) and not everything):
             return None
-        done = np.concatenate([self._ring[:, here] for here, _ in self._places(self._recorded, count)], axis=1)
+        done = self._ring.taken(until)
         intended, _, sent, acked, held = done
-        payload_bytes = self.messages.payload_bytes(self._recorded, count)
-        self._rows.add(self.client.number, self._recorded, intended, sent, acked, payload_bytes)
-        self._recorded = until
+        self._rows.add(self.client.number, first, intended, sent, acked, self.messages.payload_bytes(first, count))
         if held.any():
             done = done.copy()  # the times of sending are on their way to disk
-            done[_SENT] -= held
-        return done[:_ACKED]
+            done[SENT] -= held
+        return done[:ACKED]
 
-    def _places(self, first: int, count: int) -> tuple[tuple[slice, slice], ...]:
-        """Where `count` messages from `first` on lie in the ring: one stretch, or two where it begins anew."""
-        size = self._ring.shape[1]
-        start = first & (size - 1)
-        until_end = size - start
-        if count <= until_end:
-            return ((slice(start, start + count), slice(0, count)),)
-        return ((slice(start, size), slice(0, until_end)), (slice(0, count - until_end), slice(until_end, count)))
 
-    def _make_room(self, count: int) -> None:
-        """Doubles the ring until the messages not yet recorded and `count` more fit."""
-        waiting = self.following - self._recorded
-        size = larger = self._ring.shape[1]
-        while larger < waiting + count:
-            larger *= 2
-        if larger == size:
-            return
-        kept = [self._ring[:, here] for here, _ in self._places(self._recorded, waiting)]
-        self._ring = np.zeros((5, larger), dtype=np.int64)
-        old = np.concatenate(kept, axis=1)
-        for here, there in self._places(self._recorded, waiting):
-            self._ring[:, here] = old[:, there]
+def published_facts(publishers: Sequence[Publisher]) -> dict[str, Any]:
+    """Fields of Stopped."""
+    return {
+        "messages": sum(each.following for each in publishers),
+        "wire_bytes": sum(each.wire_bytes for each in publishers),
+        "resent": sum(each.resent for each in publishers),
+    }

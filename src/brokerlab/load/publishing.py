@@ -4,6 +4,7 @@ import select
 from collections.abc import Callable, Iterator, MutableSequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -12,12 +13,13 @@ from brokerlab.load.account import Account
 from brokerlab.load.agenda import Agenda
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session
+from brokerlab.load.crowd import FEW_PUBLISHERS, Crowd
 from brokerlab.load.gather import Gather
 from brokerlab.load.hearing import DEAF, Hearing
 from brokerlab.load.lives import Lives
 from brokerlab.load.messages import due_ns
 from brokerlab.load.opening import Openings, connect_facts
-from brokerlab.load.publisher import Publisher
+from brokerlab.load.publisher import SEEN, Publisher, published_facts
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.rows import PublicationRows, recorded_at, topics_by_publisher
 from brokerlab.load.schedule import Span
@@ -41,14 +43,10 @@ from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import PUBLICATIONS
 from brokerlab.study.values import Arrivals, SessionKind
 
-# The next message of each is built ahead of its time; for thousands of publishers that would take half a kilobyte
-# each, and there is little time between two messages anyway.
-_FEW_PUBLISHERS = 1_000
 _WINDOW_PAUSE_NS = 1_000_000
 _LEAVE_NS = 5_000_000_000  # the longest that a client waits for acknowledgements before it disconnects by plan
 _FEW_IN_FLIGHT = 1_000  # with less room than this a publisher that gathers would make the broker wait
 _BUFFER_BYTES = 1 << 18
-_SEEN = ("puback", "pubrec", "pubcomp", "unknown", "refused")
 
 
 class Publishing:
@@ -65,7 +63,7 @@ class Publishing:
         self._rows = PublicationRows(self._writer, topics=topics, qos=workload.qos, retain=workload.retain)
         self._all: list[Publisher] = []
         self.open = self._open = dict[int, Publisher]()  # by file descriptor: those whose connection stands
-        self._agenda = Agenda()
+        self._agenda, self._crowd = Agenda(), Crowd()
         self._openings: Openings | None = None
         self._lives = Lives(spec)
         self._away: dict[int, Publisher] = {}  # by number: those that come back
@@ -73,7 +71,7 @@ class Publishing:
         self._order = Go(0, 0, 0)
         self._is_sent = self._is_settled = False
         self._account = Account(self._order)
-        self._seen = np.zeros(len(_SEEN), dtype=np.int64)  # acknowledgements of all publishers
+        self._seen = np.zeros(len(SEEN), dtype=np.int64)  # acknowledgements of all publishers
         self._buffer = bytearray(hearing.room_bytes(spec))
         self._view = np.frombuffer(self._buffer, dtype=np.uint8)
         self._releases = np.empty(_BUFFER_BYTES, dtype=np.uint8)
@@ -81,7 +79,7 @@ class Publishing:
         self._gather: Gather | None = None
         self._refills = spec.workload.schedule.arrivals is Arrivals.WINDOW
         self._is_closed = spec.workload.schedule.arrivals in (Arrivals.WINDOW, Arrivals.SATURATE)
-        if spec.workload.schedule.arrivals is Arrivals.SATURATE:
+        if self._is_closed and not self._refills:
             self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=PORTION)
             self._window = window_of(spec, counts, progress)
 
@@ -116,6 +114,7 @@ class Publishing:
         if spec.workload.clients.session is SessionKind.PERSISTENT:
             publisher.keep_session()
         self._hearing.begin(publisher)
+        self._crowd.add(publisher)
         self._all.append(publisher)
         self._open[stream.fileno()] = publisher
         if self._lives.is_single:  # it has shown that it can connect, and comes back with its first message
@@ -176,19 +175,12 @@ class Publishing:
             self._openings.close()
         for publisher in self._open.values():
             connection.disconnect(publisher.client, publisher.stream, log=self._log, after=self._spec.workload)
-        account = self._account
         return Stopped(
-            messages=sum(publisher.following for publisher in self._all),
-            wire_bytes=sum(publisher.wire_bytes for publisher in self._all),
-            cpu_ns=account.cpu_ns,
-            wall_ns=account.wall_ns,
+            **published_facts(self._all),
             closed_by_broker=tuple(self._connections.closed_by_broker),
-            unsent=sum(publisher.unsent + publisher.still_due() for publisher in self._all) + account.given_up,
-            lag_buckets=account.lag.buckets(),
-            lag_max_ns=account.lag.max_ns,
-            acknowledgements=dict(zip(_SEEN, self._seen.tolist(), strict=True)),
-            waited=account.waited,
-            resent=sum(publisher.resent for publisher in self._all),
+            unsent=sum(each.unsent + each.still_due() for each in self._all) + self._account.given_up,
+            acknowledgements=dict(zip(SEEN, self._seen.tolist(), strict=True)),
+            **self._account.facts(),
             **connect_facts(self._openings),
             **window_facts(self._window),
             closes=self._lives.closes.facts(),
@@ -242,27 +234,32 @@ class Publishing:
             return max(self._order.start_ns, now + _WINDOW_PAUSE_NS)
         if self._refills and now < self._order.start_ns:
             return self._order.start_ns
-        if (wake_ns := self._agenda.wake_ns(now, is_crowd=len(self._open) > _FEW_PUBLISHERS)) is not None:
+        if (wake_ns := self._agenda.wake_ns(now, is_crowd=len(self._open) > FEW_PUBLISHERS)) is not None:
             return wake_ns
         return max(self._order.end_ns, now + _WINDOW_PAUSE_NS)
 
     def _send_due(self, now: int) -> None:
-        for fd in self._agenda.pop_due(now):  # each once: one that is late has more to do, and the sockets come first
+        due = self._agenda.pop_due(now)  # each once: one that is late has more to do, and the sockets come first
+        for fd in self._sent_together(due, now) if len(self._open) > FEW_PUBLISHERS else due:
             if publisher := self._open.get(fd):
                 self._guarded(fd, partial(publisher.send_due, now_ns()))
+
+    def _sent_together(self, due: list[int], now: int) -> list[int]:
+        """Sends for all who have one message to send and can; who is left."""
+        sent, left = self._crowd.send(due, self._open, now)
+        for fd, publisher in sent:
+            self._look_after(fd, publisher)
+            self._record(publisher)
+        self._counts[self._spec.index] += len(sent)
+        return left
 
     def _fill(self, window: Window, now: int) -> None:
         """Shares the window's room among the publishers that can send."""
         if window.widening and self._order.start_ns < self._order.measure_ns <= now:
             window.widening.stop()  # what is measured is one window
         able = [(fd, publisher) for fd, publisher in self._open.items() if not publisher.is_blocked]
-        room = window.room(now)
-        if not able or not room:
-            return
-        share, rest = divmod(room, len(able))
-        for place, (fd, publisher) in enumerate(able):
-            count = min(share + (place < rest), publisher.room())
-            if count:
+        for (fd, publisher), share in zip(able, window.shares(len(able), now), strict=True):
+            if count := min(share, publisher.room()):
                 times = np.full(count, now_ns(), dtype=np.int64)
                 self._guarded(fd, partial(publisher.send, times))
 
@@ -293,13 +290,17 @@ class Publishing:
             if self._spec.workload.clients.reconnect and self._order.end_ns:
                 self._come_again(publisher)
         else:
-            self._account.blocked += publisher.is_blocked
-            self._connections.want_write(fd, publisher.is_blocked)
-            self._enter(fd)
+            self._look_after(fd, publisher)
             if fd in self._leaving and self._lives.is_done(publisher):
                 self._part(fd, publisher)
         self._record(publisher)
         self._counts[self._spec.index] += publisher.following - before
+
+    def _look_after(self, fd: int, publisher: Publisher) -> None:
+        """After something was sent: what the socket did not take waits for it, and the next message for its time."""
+        self._account.blocked += publisher.is_blocked
+        self._connections.want_write(fd, publisher.is_blocked)
+        self._enter(fd)
 
     def _enter(self, fd: int) -> None:
         """Puts a publisher on the agenda if it has something due and can send it."""
@@ -307,7 +308,7 @@ class Publishing:
         is_away = self._lives.is_single or fd in self._leaving
         if fd in self._agenda or is_away or publisher.is_blocked or not publisher.room():
             return
-        if len(self._open) <= _FEW_PUBLISHERS:
+        if len(self._open) <= FEW_PUBLISHERS:
             publisher.prepare()
         if (due_ns := publisher.next_due_ns()) is not None:
             self._agenda.enter(fd, due_ns)
@@ -392,8 +393,7 @@ class Publishing:
 
     def _living(self) -> Iterator[Publisher]:
         """The publishers that have a connection or will have one again."""
-        yield from self._open.values()
-        yield from self._away.values()
+        return chain(self._open.values(), self._away.values())
 
     def _record(self, publisher: Publisher, *, everything: bool = False, least: int | None = None) -> None:
         if (done := publisher.record(everything=everything, least=least)) is not None:

@@ -20,6 +20,7 @@ Longs = NDArray[np.int64]
 ROWS = 65_536
 RECORD_AT = 4096  # rows of one publisher that wait in its ring before they are recorded
 _FEWEST = 4
+_PUBLISHER, _SEQ, _INTENDED, _SENT, _ACKED, _BYTES = range(6)  # columns of publications
 
 
 def recorded_at(client: Client, publishers: int) -> int:
@@ -36,17 +37,28 @@ def topics_by_publisher(clients: Sequence[Client], workload: Workload) -> dict[i
 
 
 class PublicationRows:
-    """Gathers publications of all publishers of a worker and passes them on in large batches."""
+    """Gathers publications of all publishers of a worker and passes them on in large batches.
+
+    There may be ten thousand publishers with a few rows each: their rows are copied where they come, so that passing
+    them on takes a moment, for which the schedule waits.
+    """
 
     def __init__(
         self, writer: PartWriter, *, topics: Mapping[int, Sequence[str]], qos: int, retain: bool = False
     ) -> None:
         """`topics` are those of each publisher, which its messages take in turn."""
         self._writer = writer
-        self._topics = topics
         self._qos, self._retain = qos, retain
-        self._parts: list[tuple[int, int, Longs, Longs, Longs, int | Longs]] = []
-        self._count = 0
+        self._topics = pa.array(list(itertools.chain.from_iterable(topics.values())), pa.string())
+        lengths = [len(own) for own in topics.values()]
+        # Where the topics of each publisher, by its number, begin among all, and how many they are.
+        self._own = np.zeros((2, max(topics, default=0) + 1), dtype=np.int64)
+        self._own[:, list(topics)] = np.cumsum(lengths) - lengths, lengths
+        self._fresh()
+
+    def _fresh(self) -> None:
+        self._columns: Longs = np.empty((6, ROWS), dtype=np.int64)
+        self._used = 0
 
     def add(
         self, publisher: int, first_seq: int, intended_ns: Longs, sent_ns: Longs, acked_ns: Longs,
@@ -56,30 +68,33 @@ class PublicationRows:
 
         A time of 0 is one that never came; a negative `acked_ns` is the reason code of a refusal.
         """
-        self._parts.append((publisher, first_seq, intended_ns, sent_ns, acked_ns, payload_bytes))
-        self._count += intended_ns.size
-        if self._count >= ROWS:
-            self.flush()
+        done, count = 0, intended_ns.size
+        while done < count:
+            part = slice(done, done + min(count - done, ROWS - self._used))
+            rows = self._columns[:, self._used : self._used + part.stop - part.start]
+            rows[_PUBLISHER] = publisher
+            rows[_SEQ] = np.arange(first_seq + part.start, first_seq + part.stop)
+            rows[_INTENDED], rows[_SENT], rows[_ACKED] = intended_ns[part], sent_ns[part], acked_ns[part]
+            rows[_BYTES] = payload_bytes if isinstance(payload_bytes, int) else payload_bytes[part]
+            self._used += part.stop - part.start
+            done = part.stop
+            if self._used == ROWS:
+                self.flush()
 
     def flush(self) -> None:
-        if self._count:
+        if self._used:
             self._writer.write(self._batch())
-            self._parts, self._count = [], 0
+            self._fresh()
 
     def _batch(self) -> pa.RecordBatch:
-        """All rows at once: there may be ten thousand parts of a few rows, and the schedule waits meanwhile."""
-        sizes = np.array([part[2].size for part in self._parts])
-        publishers = np.array([part[0] for part in self._parts], dtype=np.int32)
-        within = np.arange(self._count) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        seq = np.repeat([part[1] for part in self._parts], sizes) + within
-        intended, sent, acked = (np.concatenate([part[k] for part in self._parts]) for k in (2, 3, 4))
+        publisher, seq, intended, sent, acked, size = self._columns[:, : self._used]
         columns = [
-            pa.array(np.repeat(publishers, sizes)),
+            pa.array(publisher.astype(np.int32)),
             pa.array(seq),
-            self._topics_of(publishers, sizes, seq),
-            pa.array(np.full(self._count, self._qos, dtype=np.int8)),
-            pa.array(np.full(self._count, self._retain, dtype=np.bool_)),
-            pa.array(self._sizes_of(sizes).astype(np.int32)),
+            self._topics_of(publisher, seq),
+            pa.array(np.full(self._used, self._qos, dtype=np.int8)),
+            pa.array(np.full(self._used, self._retain, dtype=np.bool_)),
+            pa.array(size.astype(np.int32)),
             pa.array(intended),
             pa.array(sent, mask=sent == 0),
             pa.array(acked, mask=acked <= 0),
@@ -87,19 +102,9 @@ class PublicationRows:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=PUBLICATIONS)
 
-    def _topics_of(self, publishers: NDArray[np.int32], sizes: Longs, seq: Longs) -> pa.Array:
-        own = [self._topics[publisher] for publisher in publishers.tolist()]
-        lengths = np.array([len(topics) for topics in own])
-        first = np.repeat(np.cumsum(lengths) - lengths, sizes)
-        every = pa.array(list(itertools.chain.from_iterable(own)), pa.string())
-        return every.take(pa.array(first + seq % np.repeat(lengths, sizes)))
-
-    def _sizes_of(self, sizes: Longs) -> Longs:
-        """Payload bytes of each row: a publisher may have one size for all its messages."""
-        given = [part[5] for part in self._parts]
-        if all(isinstance(size, int) for size in given):
-            return np.repeat(np.array(given, dtype=np.int64), sizes)
-        return np.concatenate([np.broadcast_to(size, count) for size, count in zip(given, sizes, strict=True)])
+    def _topics_of(self, publisher: Longs, seq: Longs) -> pa.Array:
+        first, count = self._own[:, publisher]
+        return self._topics.take(pa.array(first + seq % count))
 
 
 class DeliveryRows:

@@ -6,7 +6,7 @@ Filling sockets until they block is slower on real brokers and measures the dept
 docs/design/0004 has the figures.
 """
 
-from collections.abc import MutableSequence
+from collections.abc import Iterator, MutableSequence
 from typing import Any
 
 from brokerlab.load.spec import Progress, WorkerSpec
@@ -54,6 +54,11 @@ class Window:
             outstanding = 0
         room = max(0, self.size - outstanding)
         return room if room >= self.size * PORTION else 0
+
+    def shares(self, among: int, now: int) -> Iterator[int]:
+        """The messages that may be published now, in so many equal shares."""
+        share, rest = divmod(self.room(now), among) if among else (0, 0)
+        return (share + (place < rest) for place in range(among))
 
     def _outstanding(self, passed: int) -> int:
         published = sum(self._counts[place] for place in self._progress.published)
