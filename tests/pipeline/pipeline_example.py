@@ -96,7 +96,7 @@ def sessions() -> list[dict[str, Any]]:
         {"event": "connack", "at_ns": 100 * MS, "latency_ns": 1 * MS, "reason_code": 0},
         {"event": "connack", "at_ns": 200 * MS, "latency_ns": 3 * MS, "reason_code": 0},
         {"event": "suback", "at_ns": 600 * MS, "latency_ns": 2 * MS, "granted_qos": 1, "reason_code": 1},
-        {"event": "closed by broker", "at_ns": 3 * S},
+        {"event": "closed by broker", "at_ns": 3 * S, "node": "publishers/0"},
     ]
 
 

@@ -44,6 +44,25 @@ def test_answers_are_judged_by_the_qos_that_they_were_asked_with(spark):
     assert (row.acknowledged, row.acknowledged_lost) == (5, 1)
 
 
+@pytest.mark.parametrize(
+    ("away", "lasts", "verdict"), [(0, False, "broken"), (2, True, "broken"), (2, False, "unknown")]
+)
+def test_a_broker_owes_nothing_to_a_subscriber_that_is_away_and_has_no_session(spark, away, lasts, verdict):
+    noticed = {"fault": 1, "noticed_ns": 5, "noticed": 4, "subscribers_away": away}
+    partials = partials_from(
+        spark,
+        ("a/1", "publisher", {"publisher": 0, "published": 5, "acknowledged": 5}),
+        ("a/1", "expected", {"qos_granted": 1, "pairs": 5, "acknowledged_pairs": 5}),
+        ("a/1", "flow", flow(subscriber=0, delivered=4, acknowledged_delivered=4)),
+        ("a/1", "fault_noticed", noticed),
+    )
+    about = {"run_id": "a/1", "has_lasting_sessions": lasts}
+
+    (row,) = delivery_table(partials, runs=runs_from(spark, about)).collect()
+
+    assert (row.acknowledged_lost, row.verdict) == (1, verdict)
+
+
 def test_flows_of_several_workers_add_up(spark):
     partials = partials_from(
         spark,

@@ -23,7 +23,7 @@ def differences(spark, schema, rows, column):
 
 LEDGER = (
     "qos int, qos_asked int, qos_granted int, acknowledged_lost long, never_acknowledged long, duplicated long, "
-    "unexpected long, stale long, is_cut_off boolean, expected string"
+    "unexpected long, stale long, is_cut_off boolean, was_owed_all boolean, expected string"
 )
 
 
@@ -48,8 +48,16 @@ def test_contract_verdict(spark):
         (0, None, None, None, 0, 4, 0, False, "unknown"),
         (0, 0, None, None, 1, 0, 0, True, "unknown"),  # pages are missing
     ]
+    of_subscribers_that_were_away = [
+        (1, 1, 1, 0, 0, 0, 0, False, "unknown"),
+        (2, 2, 1, 0, 0, 0, 0, False, "unknown"),
+        (2, 2, 1, 0, 1, 0, 0, False, "broken"),  # twice is too often for anybody
+        (1, 1, 0, 0, 0, 0, 0, False, "kept"),
+        (0, 0, None, None, 0, 0, 0, False, "kept"),
+    ]
 
-    published_as_asked = [(row[0], *row) for row in rows]
+    published_as_asked = [(row[0], *row[:-1], True, row[-1]) for row in rows]
+    published_as_asked += [(row[0], *row[:-1], False, row[-1]) for row in of_subscribers_that_were_away]
     assert differences(spark, LEDGER, published_as_asked, contract_verdict()) == []
 
 

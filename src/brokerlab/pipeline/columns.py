@@ -51,8 +51,13 @@ def contract() -> Column:
 
 
 def contract_verdict() -> Column:
-    """kept, broken or unknown; a ledger with missing pages accuses nobody."""
-    is_lost_after_acknowledgement = F.coalesce(F.col("acknowledged_lost") > 0, F.lit(False))
+    """kept, broken or unknown; a ledger with missing pages accuses nobody.
+
+    To a subscriber that a fault cut off and that has no lasting session nobody owes what came meanwhile (MQTT 3.1.1
+    section 3.1.2.4): where there was one, losses may be its own.
+    """
+    is_missing = F.coalesce(F.col("acknowledged_lost") > 0, F.lit(False))
+    is_lost_after_acknowledgement = is_missing & F.col("was_owed_all")
     is_duplicated = F.coalesce(F.col("duplicated") > 0, F.lit(False))
     is_unexpected = F.coalesce(F.col("unexpected") > 0, F.lit(False))
     is_stale = F.coalesce(F.col("stale") > 0, F.lit(False))  # MQTT 3.1.1 section 3.3.1.3: the last one replaces it
@@ -62,7 +67,7 @@ def contract_verdict() -> Column:
         .when(promised_qos() == 1, is_lost_after_acknowledgement)
         .otherwise(is_lost_after_acknowledgement | is_duplicated | is_unexpected)
     )
-    is_unsettled = (promised_qos() >= 1) & (F.col("never_acknowledged") > 0)
+    is_unsettled = (promised_qos() >= 1) & ((F.col("never_acknowledged") > 0) | is_missing)
     is_untold = F.when(promised_qos() == 1, F.col("acknowledged_lost").isNull()).otherwise(
         F.col("duplicated").isNull() | ((promised_qos() == 2) & F.col("acknowledged_lost").isNull())
     )

@@ -76,6 +76,7 @@ def row_of(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -
         "proof_publications": manifest.get("proof", {}).get("publications", 0),
         "set_up": _set_up(broker),
         "connections": _connections(workload),
+        "has_lasting_sessions": (workload.get("clients") or {}).get("session") == "persistent",
         "is_scalable": broker.get("is_scalable"),
         "system_cpu_percent": manifest.get("surroundings", {}).get("system_cpu_percent"),
         "energy_j": manifest.get("surroundings", {}).get("energy_j"),

@@ -21,6 +21,7 @@ ON_THE_WAY_NS = 100_000_000
 BIN_NS = 100_000_000  # of the rate of arrivals
 _NEVER = np.iinfo(np.int64).max
 _NOTICED = ("closed", "failed")  # words in the name of an event by which a client notices
+_AWAY = (*_NOTICED, "dropped")  # and of those by which it has no connection: in a storm it is the client that drops it
 _LOCAL, _CROSSING = 0, 1
 
 
@@ -123,19 +124,30 @@ def expected_rows(
 
 
 def noticed_rows(at_ns: Sequence[int], files: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Rows of families.FAULT_NOTICED: when the first client noticed that something was wrong."""
+    """Rows of families.FAULT_NOTICED: when the first client noticed, and how often a subscriber was away."""
     if not at_ns:
         return
-    tables = list(read_files(files, "sessions", ("event", "at_ns")))
+    tables = list(read_files(files, "sessions", ("event", "at_ns", "node")))
     if not tables:
         return
     rows = pa.concat_tables(tables)
-    is_bad = np.array([any(word in event for word in _NOTICED) for event in rows.column("event").to_pylist()], np.bool_)
-    bad_ns = np.sort(longs(rows, "at_ns")[is_bad])
+    hears = np.array([node.startswith("subscribers") for node in rows.column("node").to_pylist()], np.bool_)
+    at = longs(rows, "at_ns")
+    bad_ns, away_ns = np.sort(at[_says(rows, _NOTICED)]), at[_says(rows, _AWAY) & hears]
     ends = [*at_ns[1:], _NEVER]
     for number, (start, end) in enumerate(zip(at_ns, ends, strict=True), start=1):
         own = bad_ns[(bad_ns >= start) & (bad_ns < end)]
-        yield {"fault": number, "noticed_ns": int(own[0]) if own.size else None, "noticed": int(own.size)}
+        yield {
+            "fault": number,
+            "noticed_ns": int(own[0]) if own.size else None,
+            "noticed": int(own.size),
+            "subscribers_away": int(((away_ns >= start) & (away_ns < end)).sum()),
+        }
+
+
+def _says(rows: pa.Table, words: Sequence[str]) -> Bools:
+    """Which events have one of the words in their name."""
+    return np.array([any(word in event for word in words) for event in rows.column("event").to_pylist()], np.bool_)
 
 
 def fault_times(run: RunFacts) -> list[int]:

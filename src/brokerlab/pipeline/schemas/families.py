@@ -183,7 +183,7 @@ FAULT_ARRIVED = schema(
 FAULT_BIN = schema(bin_ns=LONG, arrivals=LONG)
 
 # One row per fault of a run: what clients noticed of it.
-FAULT_NOTICED = schema(fault=INT, noticed_ns=LONG, noticed=LONG)
+FAULT_NOTICED = schema(fault=INT, noticed_ns=LONG, noticed=LONG, subscribers_away=LONG)
 
 # One row per raw file that cannot be read.
 PROBLEM = schema(reason=TEXT)

@@ -15,9 +15,12 @@ def make(analysis: Analysis) -> DataFrame:
 
 def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
     """One row per run, QoS asked and QoS granted; covers every publication of the run, warm-up included."""
-    about = runs.select("run_id", "cell", "qos", "qos_asked", "is_cut_off", "identity", "unknown")
+    about = runs.select(
+        "run_id", "cell", "qos", "qos_asked", "is_cut_off", "identity", "unknown", "has_lasting_sessions"
+    )
     counts = _counts(partials).join(_published(partials), on="run_id", how="left").join(about, on="run_id", how="inner")
     counts = counts.join(_heard(partials), on=["run_id", "qos_granted"], how="left").withColumns(_as_far_as_known())
+    counts = counts.join(_away(partials), on="run_id", how="left")
     with_losses = counts.withColumns(
         {
             "acknowledged": _unless_qos_0(F.col("acknowledged")),
@@ -27,6 +30,7 @@ def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
             **{name: _unless_by_order(F.col(name)) for name in ("duplicated", "duplicated_flagged", "reordered")},
             # By order a loss shifts the times of all that follows.
             "late": F.when(~_is_by_order() | (F.col("expected") == F.col("delivered")), F.col("late")),
+            "was_owed_all": F.col("has_lasting_sessions") | (F.coalesce("subscribers_away", F.lit(0)) == 0),
         }
     )
     return with_losses.withColumns(
@@ -90,6 +94,12 @@ def _counts(partials: DataFrame) -> DataFrame:
 def _heard(partials: DataFrame) -> DataFrame:
     """One row per run with devices and QoS granted: publications that reached a device."""
     return family(partials, "echo").groupBy("run_id", "qos_granted").agg(total("heard").alias("heard"))
+
+
+def _away(partials: DataFrame) -> DataFrame:
+    """One row per run with faults: how often one of them left a subscriber without its connection."""
+    noticed = family(partials, "fault_noticed").groupBy("run_id")
+    return noticed.agg(total("subscribers_away").alias("subscribers_away"))
 
 
 def _published(partials: DataFrame) -> DataFrame:
