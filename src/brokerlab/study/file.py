@@ -60,7 +60,7 @@ def _study(part: StudyPart, document: Document) -> Study:
             topology=part.scenario.topology.value(),
             faults=faults.value_of(part.scenario.faults, part.scenario.nemesis),
         ),
-        deploy=part.deploy.value(),
+        deploy=part.deploy.value(part.metrics),
         analysis=part.analysis.value(),
         present=Present(beside=tuple(part.present.beside)),
     )

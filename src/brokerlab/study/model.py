@@ -4,6 +4,7 @@ Each model checks one mapping alone and turns into its frozen value; what concer
 the file at once is in rules.py. Defaults are those of values.py.
 """
 
+from collections.abc import Collection
 from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainValidator
@@ -271,8 +272,11 @@ class DeployPart(Part):
     load_on: Annotated[str, PlainValidator(readers.read_load_on)] = _DEPLOY.load_on
     captures: list[Annotated[str, PlainValidator(readers.read_tap)]] = Field(default=[])
 
-    def value(self) -> v.Deploy:
-        return v.Deploy(self.repetitions, self.seed, self.phases.value(), self.load_on, tuple(self.captures))
+    def value(self, metrics: Collection[str] = ()) -> v.Deploy:
+        """Traffic is told from packets at the brokers, unless the study says where they are taken, or that none are."""
+        is_asked = "traffic" in metrics and "captures" not in self.model_fields_set
+        taps = ("broker",) if is_asked else tuple(self.captures)
+        return v.Deploy(self.repetitions, self.seed, self.phases.value(), self.load_on, taps)
 
 
 class GuardsPart(Part):

@@ -11,8 +11,10 @@ METRICS = (
     "resources",
     "counters",
     "network",
+    "traffic",
+    "faults",
 )
-METRICS_LATER = ("traffic", "faults", "quality")
+METRICS_LATER = ("quality",)
 
 # The metrics of the cells table, by which brokers can be ranked.
 RANKS = (

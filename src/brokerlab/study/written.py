@@ -21,7 +21,6 @@ from brokerlab.study.values import (
     Analysis,
     Arrivals,
     BrokerChoice,
-    Deploy,
     Payload,
     Record,
     Replay,
@@ -46,7 +45,7 @@ def study_yaml(study: Study) -> str:
         },
         "metrics": _list(study.metrics),
         "scenario": _scenario(study.scenario),
-        "deploy": _deploy(study.deploy, study.scenario.workload.schedule.arrivals),
+        "deploy": _deploy(study),
         "analysis": _analysis(study.analysis),
         "present": {"beside": _list(study.present.beside)},
     }
@@ -178,21 +177,22 @@ def _schedule(schedule: Schedule, *, own_times: bool) -> dict[str, Any]:
     return {"arrivals": schedule.arrivals.value} | {key: every[key] for key in keys} | limit
 
 
-def _deploy(deploy: Deploy, arrivals: Arrivals) -> dict[str, Any]:
+def _deploy(study: Study) -> dict[str, Any]:
+    deploy, is_captured = study.deploy, bool(study.deploy.captures) or "traffic" in study.metrics
     phases = {"idle": quantity.seconds_text(deploy.phases.idle_s)} if deploy.phases.idle_s else {}
     phases |= {
         "warmup": quantity.seconds_text(deploy.phases.warmup_s),
         "measure": quantity.seconds_text(deploy.phases.measure_s),
         "drain": quantity.seconds_text(deploy.phases.drain_s),
     }
-    if arrivals is Arrivals.REPLAY:
+    if study.scenario.workload.schedule.arrivals is Arrivals.REPLAY:
         del phases["measure"]  # the file says how long it lasts
     return {
         "repetitions": deploy.repetitions,
         "seed": deploy.seed,
         "phases": _on_one_line(phases),
         "load_on": deploy.load_on,
-    } | ({"captures": _list(deploy.captures)} if deploy.captures else {})
+    } | ({"captures": _list(deploy.captures)} if is_captured else {})
 
 
 def _analysis(analysis: Analysis) -> dict[str, Any]:

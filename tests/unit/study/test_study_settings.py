@@ -46,7 +46,7 @@ def test_last_setting_of_a_key_counts(read, small):
         ("deploy..seed=5", '--set: "deploy..seed=5": must be key=value, such as deploy.repetitions=5'),
         ("deploy.seed=", "--set: deploy.seed: is empty: give it a value, or leave the key out"),
         ("study.name=x", "--set: study.name: study is not a mapping in FILE; set it whole"),
-        ("metrics=[traffic]", '--set: metrics[0]: "traffic": this metric is not available yet; '),
+        ("metrics=[quality]", '--set: metrics[0]: "quality": this metric is not available yet; '),
         ("scenario.workload.qos=1", '--set: scenario.workload.qos: "1": has no effect, because '),
         ("metrics=[latency", '--set: metrics: "[latency": not valid YAML: '),
         ("deploy={seed: 1, seed: 2}", "--set: deploy.seed: the key is already there"),

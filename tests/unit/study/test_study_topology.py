@@ -145,3 +145,24 @@ def test_impossible_networks_are_refused(read, topology, variables, rule):
         read(topology, variables)
 
     assert rule in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("metrics", "deploy", "taps"),
+    [
+        ("[latency]", "{}", ()),
+        ("[latency, traffic]", "{}", ("broker",)),
+        ("[latency, traffic]", "{captures: [router]}", ("router",)),
+        ("[latency, traffic]", "{captures: []}", ()),
+    ],
+)
+def test_packets_are_captured_where_the_metric_needs_them(tmp_path, drivers, metrics, deploy, taps):
+    path = tmp_path / "study.yaml"
+    text = STUDY.format(topology="{shape: chain, sites: 2}", variables="{broker: [one]}")
+    path.write_text(text.replace("[latency]", metrics) + f"deploy: {deploy}\n", encoding="utf-8")
+
+    study = read_study(path, drivers=drivers)
+    path.write_text(study_yaml(study), encoding="utf-8")
+
+    assert study.deploy.captures == taps
+    assert read_study(path, drivers=drivers).deploy.captures == taps
