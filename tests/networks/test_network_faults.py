@@ -48,7 +48,7 @@ PLANNED = """
     - {do: stop, node: 2, at: 10 s, for: 1 s}
     - {do: files, node: 1, at: 13 s, for: 1 s}
     - {do: disk, node: 0, at: 16 s, for: 1 s}
-    - {do: storm, delivered: 2000}
+    - {do: storm, delivered: 2200}  # between stop and files, also where a few are late
 deploy: {repetitions: 1, phases: {warmup: 1 s, measure: 19 s, drain: 6 s}}
 """
 CHANCE = """
