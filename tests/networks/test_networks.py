@@ -1,6 +1,7 @@
 """Networks of namespaces: built, proved, cut, captured and gone again (B-02, B-07, B-08, B-21, M-24)."""
 
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -133,6 +134,31 @@ def test_a_capture_is_bounded(network, tmp_path):
     assert entry["beyond_limit"] > 0
 
 
+@pytest.mark.skipif(shutil.which("tcpdump") is None, reason="needs tcpdump")
+def test_tcpdump_takes_and_reads_the_same(network, tmp_path):
+    """Beside ours at the same tap, and on our file."""
+    theirs, place = tmp_path / "theirs.pcap", network.brokers[0].namespace
+    words = ["-i", "eth0", "-Z", "root", "--immediate-mode", "-U", "-w", str(theirs), "tcp port 7005"]
+    tcpdump = subprocess.Popen(["ip", "netns", "exec", place, "tcpdump", *words], stderr=subprocess.PIPE, text=True)
+    assert "listening on" in tcpdump.stderr.readline()
+    captures = Captures(taps_of(network.layout, ["broker"], ports=[7005]), tmp_path)
+    with captures:
+        exchange(network, 7005)
+        time.sleep(0.2)  # the last acknowledgements
+    tcpdump.terminate()
+    tcpdump.communicate(timeout=20)
+
+    (entry,) = captures.section
+    assert entry["dropped"] == 0
+    assert len(frames_read(theirs)) == len(frames_read(tmp_path / entry["file"])) == entry["frames"] > 10
+    assert payload_bytes(tmp_path / entry["file"])[7005] == 100_000
+
+
+def frames_read(path):
+    done = subprocess.run(["tcpdump", "-nn", "-r", str(path)], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
 def test_routers_count_what_comes_in(network):
     with Interfaces([network.layout.host("router2")]) as interfaces:
         before = {row["interface"]: row for row in interfaces.read(0)}
@@ -141,6 +167,22 @@ def test_routers_count_what_comes_in(network):
 
     grown = after["site1"]["rx_bytes"] - before["site1"]["rx_bytes"]
     assert 100_000 < grown < 120_000
+
+
+def test_no_way_leads_out(network):
+    """An address of nobody's (RFC 5737) is refused at once, and there is no interface that is not the network's."""
+    for host in network.layout.hosts:
+        with inside(host.namespace), socket.socket(socket.AF_INET, socket.SOCK_STREAM) as way:
+            way.settimeout(10)
+            with pytest.raises(OSError, match="unreachable"):
+                way.connect(("192.0.2.1", 9))
+    own = {interface for host in network.layout.hosts for interface in interfaces_in(host.namespace)}
+    assert own == {"lo", "eth0", "switch", "bridge", "site1", "site2", "router", "broker0", "clients1", "clients2"}
+
+
+def interfaces_in(namespace):
+    with inside(namespace):
+        return {name for _, name in socket.if_nameindex()}
 
 
 def test_nothing_is_left(tmp_path, monkeypatch):

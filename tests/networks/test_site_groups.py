@@ -1,10 +1,12 @@
 """All processes of a site are in one group of the kernel's, and a signal to it reaches them and nobody else."""
 
+import fcntl
 import os
 import re
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -46,14 +48,24 @@ STRAY = "import os, time; os.fork() or (os.execve('/bin/sleep', ['sleep', '60'],
 
 
 @pytest.fixture
-def held(tmp_path):
-    """A run that waits with everything up: its process, the group of each site, and the site of each namespace."""
+def terminal():
+    """Both ends of a terminal of our own."""
+    master, slave = os.openpty()
+    yield master, slave
+    os.close(master)
+    os.close(slave)
+
+
+@pytest.fixture
+def held(tmp_path, terminal):
+    """A run at a terminal that waits with everything up: its process, each site's group, and each namespace's site."""
     (tmp_path / "grouped.yaml").write_text(STUDY, encoding="utf-8")
     words = ("run", "grouped.yaml", "--out", "out", "--stop-after", "runs", "--hold")
+    _, slave = terminal
     started = subprocess.Popen(
         [sys.executable, "-m", "brokerlab.cli.main", *words],
-        cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        start_new_session=True, preexec_fn=hear_ctrl_c,  # noqa: PLW1509 - one call that is safe before exec
+        cwd=tmp_path, stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        preexec_fn=lambda: at_terminal(slave),  # noqa: PLW1509 - few calls that are safe before exec
     )  # fmt: skip
     try:
         said = ""
@@ -68,6 +80,13 @@ def held(tmp_path):
     finally:
         started.kill()
         started.communicate()
+
+
+def at_terminal(slave):
+    """In the foreground of a session of its own, as a shell's child is, and hearing Ctrl-C."""
+    os.setsid()
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    hear_ctrl_c()
 
 
 def by_site(lab, sites):
@@ -95,7 +114,7 @@ def test_every_process_of_a_site_is_in_its_group(held):
     assert not {os.getpgid(pid) for pid in outside} & set(groups.values())
 
 
-def test_a_site_is_stopped_and_goes_on_as_a_whole(held):
+def test_a_site_is_stopped_and_goes_on_as_a_whole(held, terminal):
     lab, groups, sites = held
     wait_for(lambda: len(by_site(lab, sites)[2]) == 4)
     first, second = (by_site(lab, sites)[site] for site in (1, 2))
@@ -105,10 +124,27 @@ def test_a_site_is_stopped_and_goes_on_as_a_whole(held):
     assert psutil.STATUS_STOPPED not in {process.status() for process in first}
     os.killpg(groups[2], signal.SIGCONT)
     wait_for(lambda: psutil.STATUS_STOPPED not in {process.status() for process in second})
-    said, _ = lab.communicate("\n", timeout=120)
+    os.write(terminal[0], b"\n")
+    said, _ = lab.communicate(timeout=120)
 
     assert lab.returncode == 0, said
     assert not [process for process in (*first, *second) if process.is_running()]
+
+
+def test_ctrl_c_at_the_terminal_ends_everything(held, terminal):
+    """It reaches the foreground alone, which is the lab: that ends all sites in its own order."""
+    lab, groups, sites = held
+    wait_for(lambda: len(by_site(lab, sites)[2]) == 4)
+    processes = [process for found in by_site(lab, sites).values() for process in found]
+    assert os.tcgetpgrp(terminal[0]) == lab.pid
+    assert lab.pid not in groups.values()
+
+    os.write(terminal[0], b"\x03")
+    said, _ = lab.communicate(timeout=120)
+
+    assert lab.returncode == 130, said
+    assert not [process for process in processes if process.is_running()]
+    assert not {path.stat().st_ino for path in Path("/run/netns").iterdir()} & set(sites)
 
 
 def test_what_a_broker_forgets_ends_with_its_site(tmp_path):
