@@ -23,9 +23,7 @@ def faults(results: Results) -> Table:
         number("of them", "crossing"),
         number("of them", "acknowledged"),
         number("Duplicated"),
-        number("of them", "crossing"),
         number("Reordered"),
-        number("of them", "crossing"),
     )
     block = tuple(_entry(row, results) for row in results.faults if row["fault"])
     return Table(columns, (block,) if block else ())
@@ -52,12 +50,18 @@ def _entry(row: Row, results: Results) -> tuple[Entry, ...]:
         _count(row["expected"]),
         Entry(brief(lost) if lost is not None else NOT_KNOWN, mark="bad" if row["acknowledged_lost"] else ""),
         *(_count(row[name]) for name in ("lost_local", "lost_crossing", "acknowledged_lost")),
-        *(_count(row.get(name)) for name in ("duplicated", "duplicated_crossing", "reordered", "reordered_crossing")),
+        *(_split(row, name) for name in ("duplicated", "reordered")),
     )
 
 
 def _figure(value: float | None) -> Entry:
     return Entry(NOT_KNOWN if value is None else significant(value))
+
+
+def _split(row: Row, name: str) -> Entry:
+    """With how many of them crossed between nodes, where some did."""
+    crossing = row.get(f"{name}_crossing")
+    return Entry(_count(row[name]).text, below=f"{brief(crossing)} crossing" if crossing else "")
 
 
 def _count(value: int | None) -> Entry:
