@@ -102,6 +102,9 @@ def test_json_is_selected_renamed_and_converted_and_bad_messages_are_dead_letter
     }  # fmt: skip
     assert dead[1]["payload_base64"] == "/3s="
     assert (counters[0]["dead"], counters[0]["published"]) == (2, 3)
+    told = [line for line in bridge.said().splitlines() if f"goes to dead/{rig.topic}" in line]
+    assert len(told) == 1, "the first is told, the others are counted"
+    assert "the field at.lat is missing; going on" in told[0]
 
 
 def test_a_function_of_the_users_may_change_drop_and_raise(rig):

@@ -234,6 +234,9 @@ class Crossing:
     def _dead_letter(self, message: Message, reason: str) -> Message:
         """What became of a message that cannot pass: all of it, and why."""
         self.counters.dead += 1
+        if self.counters.dead == 1:  # thousands may follow, and are counted
+            said = f"a message of {message.topic} goes to {self.route.dead_letters}, and so do others like it: {reason}"
+            self._told(self.inlet.link, said, False)
         payload, room = message.payload, min(lane.longest_packet for lane in self.lanes) - 4 * _SPARE_BYTES
         content: dict[str, object] = {"reason": reason, "route": self.route.name, "topic": message.topic[:_SPARE_BYTES]}
         if len(payload) * 4 // 3 > room:

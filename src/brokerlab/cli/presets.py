@@ -1,7 +1,7 @@
 """`brokerlab presets`: the studies that come with brokerlab, and a copy of one to change."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from ruamel.yaml import YAML
@@ -33,14 +33,34 @@ def copy(
     """Copy a preset to a file of yours, which `plan` and `run` take in its place."""
     source = preset_path(name)
     target = file or Path(f"{name}.yaml")
+    needed = [(path, target.with_name(path.name)) for path in _files_of(source)]
+    for original, beside in needed:
+        if beside.exists() and beside.read_bytes() != original.read_bytes():
+            raise UserError(f"{beside}, which {name} sends, exists already and is another", hint="give another folder")
+    _copy(source, target)
+    for original, beside in needed:
+        if not beside.exists():
+            _copy(original, beside)
+    more = "".join(f", with {beside}, which it sends" for _, beside in needed)
+    say(f"{target} is yours{more}: change it, then `brokerlab plan {target}`")
+
+
+def _copy(source: Path, target: Path) -> None:
     try:
-        with target.open("x", encoding="utf-8") as copied:
-            copied.write(source.read_text(encoding="utf-8"))
+        with target.open("xb") as copied:
+            copied.write(source.read_bytes())
     except FileExistsError as problem:
         raise UserError(f"{target} exists already, and stays as it is", hint="give another file name") from problem
     except OSError as problem:
         raise UserError(f"{target} cannot be written: {problem.strerror}") from problem
-    say(f"{target} is yours: change it, then `brokerlab plan {target}`")
+
+
+def _files_of(preset: Path) -> list[Path]:
+    """The files beside a preset whose records it sends; a study looks for them beside itself."""
+    scenario = _content(preset).get("scenario", {})
+    payload = scenario.get("workload", {}).get("payload") if isinstance(scenario, dict) else None
+    name = payload.get("file") if isinstance(payload, dict) else None
+    return [preset.with_name(name)] if isinstance(name, str) else []
 
 
 def _row(name: str) -> tuple[str, ...]:
@@ -57,5 +77,9 @@ def _row(name: str) -> tuple[str, ...]:
 
 
 def _question(path: Path) -> str:
-    content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-    return " ".join(str(content["goals"]["question"]).split())
+    return " ".join(str(_content(path)["goals"]["question"]).split())
+
+
+def _content(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    return content

@@ -48,7 +48,8 @@ def conformance(own: Sequence[KnownDriver], probes: Sequence[Json]) -> Entry | N
 def without_probe(own: Iterable[KnownDriver], probes: Sequence[Json]) -> list[str]:
     """The brokers that could be started and joined, and were not."""
     seen = {str(probe["driver"]).split("@", maxsplit=1)[0] for probe in probes if probe["kind"] in _JOINS}
-    return [name for name in dict.fromkeys(each.broker for each in own if each.is_tried) if name not in seen]
+    able = dict.fromkeys(each.broker for each in own if each.is_tried and not each.is_image)
+    return [name for name in able if name not in seen]
 
 
 def newest(probes: Sequence[Json], own: Sequence[KnownDriver], kind: str) -> Json | None:

@@ -52,6 +52,8 @@ def published_summary(rows: Iterable[Row]) -> str:
     """How many printed values have one of ours beside them, and how many of those stand in the same place."""
     told = list(rows)
     beside = [row for row in told if row["cell"] is not None]
+    if not beside:
+        return f"None of the {plural(len(told), 'printed row')} is a value that one of ours can stand beside."
     placed = [row for row in beside if row["same_place"] is not None]
     same = sum(bool(row["same_place"]) for row in placed)
     return (

@@ -166,6 +166,10 @@ def _values(records: Records, record: Record, names: list[str], wanted: str | No
         line = records.data[begin:end]
         try:
             found.append(_value(line, record, names, wanted))
+        except json.JSONDecodeError as problem:
+            is_cut_off = number == records.begins.size and end == len(records.data)
+            what = "the file is cut off: record {0}, its last, is no whole JSON and has no line end"
+            raise RuleError((what if is_cut_off else "record {0} of the file is no JSON").format(number)) from problem
         except (ValueError, IndexError, KeyError, TypeError) as problem:
             raise RuleError(f"record {number} of the file has no {wanted or 'JSON'}: {problem!r}") from problem
     return found

@@ -42,3 +42,18 @@ def test_a_copy_to_nowhere_is_refused(brokerlab: Program) -> None:
 
     assert done.returncode == 64
     assert "no/such/folder.yaml cannot be written" in done.stderr
+
+
+def test_a_copy_comes_with_the_file_whose_records_it_sends(brokerlab: Program, tmp_path: Path) -> None:
+    done = brokerlab("presets", "copy", "cloud-contact", "mine.yaml")
+
+    assert done.returncode == 0
+    assert "with cloud-day.csv, which it sends" in done.stdout
+    assert (tmp_path / "cloud-day.csv").read_bytes() == preset_path("cloud").with_name("cloud-day.csv").read_bytes()
+
+    (tmp_path / "cloud-day.csv").write_text("mine\n", encoding="utf-8")
+    again = brokerlab("presets", "copy", "cloud-contact", "other.yaml")
+
+    assert again.returncode == 64
+    assert "cloud-day.csv, which cloud-contact sends, exists already and is another" in again.stderr
+    assert not (tmp_path / "other.yaml").exists()

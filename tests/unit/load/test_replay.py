@@ -197,6 +197,13 @@ def test_a_day_s_readings_that_are_cut_off_are_refused_with_the_record(text, is_
             read()
 
 
+def test_lines_of_json_that_are_cut_off_are_refused_with_the_record():
+    with pytest.raises(RuleError, match="cut off: record 2, its last, is no whole JSON and has no line end"):
+        parse(b'{"t": 1}\n{"t":', record=Record.JSONL, header=False, time="t", key=None)
+    with pytest.raises(RuleError, match="record 1 of the file is no JSON"):
+        parse(b'{"t":\n{"t": 2}\n', record=Record.JSONL, header=False, time="t", key=None)
+
+
 @pytest.mark.parametrize(
     ("text", "rule"),
     [

@@ -6,6 +6,7 @@ from brokerlab.report.cells import CellResult, Group
 from brokerlab.report.ensemble_charts import charts
 from brokerlab.report.metrics import METRICS, Estimate
 from brokerlab.report.networks import overhead
+from brokerlab.report.placements import placements
 
 
 def cell(name, levels, mean_ms):
@@ -88,3 +89,24 @@ def test_overhead_stands_with_and_without_the_idle_ensemble():
     assert (idle.text, idle.below) == ("8.00", "")
     assert (subscribe.text, subscribe.below) == ("10.0", "above idle: 2.00")
     assert (measure.text, measure.below) == ("40.0", "above idle: 32.0")
+
+
+def test_delay_stands_with_its_interval_and_its_deviation_over_placements():
+    """B-20, B-23: ten runs of one cell, of another only one."""
+    near, far = cell("near", {"locality": "100.0"}, 2.0), cell("far", {"locality": "0.0"}, 30.0)
+    results = results_of(near, far, manifest={"crossing": {}})
+    results.confidence_percent = 95.0
+    results.cells = [
+        {"cell": "near", "metric": "latency.mean", "n": 10, "mean": 2.0, "low": 1.5, "high": 2.5, "sd": 0.7},
+        {"cell": "far", "metric": "latency.mean", "n": 1, "mean": 30.0, "low": None, "high": None, "sd": None},
+        {"cell": "far", "metric": "latency.p50", "n": 1, "mean": 29.0, "low": None, "high": None, "sd": None},
+    ]
+
+    table = placements(results, [Group((), (near, far))])
+
+    assert [[entry.text for entry in row[-5:]] for row in table.blocks[0]] == [
+        ["100 %", "2.00", "1.50 to 2.50", "0.700", "10"],
+        ["0 %", "30.0", "–", "–", "1"],
+    ]
+    results.manifests = {"near/1": {}}
+    assert placements(results, [Group((), (near, far))]).row_count == 0
