@@ -97,6 +97,32 @@ def test_routers_were_sampled_in_every_phase(runs):
     }  # fmt: skip
 
 
+ECHO = STUDY.replace(
+    "schedule: {rate: 50/s}, qos: 1}", "schedule: {rate: 10/s}, role: echo, echo: {site: 2}, start: control}"
+)
+
+
+def test_a_device_behind_a_slow_link_of_its_own_answers_later(tmp_path):
+    """C-02, C-03: who asks is 5 ms of round trip from the broker, the device 80 ms more, and a message starts it."""
+    star = ECHO.replace("publishers: 2, subscribers: 2", "publishers: 1, topics: {publish: a}")
+    star = star.replace("rtt: [5 ms, 60 ms]", "rtt: [5 ms]").replace(
+        "shape: chain, sites: 2", "shape: star, sites: 3, links: [{between: [1, 2], rtt: 80 ms}]"
+    )
+    (tmp_path / "device.yaml").write_text(star, encoding="utf-8")
+
+    done = subprocess.run(
+        command("run", "device.yaml", "--out", "out", "--stop-after", "runs"),
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    (path,) = tmp_path.glob("out/runs/*/*/manifest.json")
+    manifest = json.loads(path.read_text())
+    assert manifest["verdict"]["value"] == "valid", done.stdout + done.stderr
+    assert least_latency_ms(path.parent) >= 0.99 * (5 + 2 * 40 + 5)
+    assert manifest["start_ms"]["command_to_arrival"] > 0
+    assert manifest["broker"]["address"].endswith(":1883")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_stopped_leaves_nothing_after_clean(tmp_path, number):
     (tmp_path / "far.yaml").write_text(STUDY, encoding="utf-8")

@@ -17,6 +17,7 @@ from brokerlab.load.spec import Client, Granted, WorkerSpec
 from brokerlab.load.starting import QOS as COMMAND_QOS
 from brokerlab.load.topics import PROBE_PREFIX, own_filter
 from brokerlab.study.mqtt5_values import Mqtt5
+from brokerlab.study.places import Place
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.topics import expand, topic_matches
 from brokerlab.study.values import ClientLife, Payload, Probe, Roles, Schedule, Start, Topics, Workload
@@ -117,10 +118,12 @@ def _devices(workload: Workload, clients: Clients, mark: str) -> tuple[Client, .
     )
 
 
-def specs_of(run: PlannedRun, cast: Cast, *, doors: Sequence[Door], folder: Path) -> tuple[WorkerSpec, ...]:
+def specs_of(
+    run: PlannedRun, cast: Cast, *, doors: Sequence[Door], folder: Path, devices_at: Place | None = None
+) -> tuple[WorkerSpec, ...]:
     """The workers of a run; every part has one of its own, so that the CPU time of each is known.
 
-    Who is neither publisher nor subscriber of the load is at the first node.
+    Who is neither publisher nor subscriber of the load is at the first node; devices may be at another place.
     """
     workload = run.cell.workload
     specs = list(worker_specs(run, cast.clients, doors=doors, folder=folder))
@@ -142,6 +145,7 @@ def specs_of(run: PlannedRun, cast: Cast, *, doors: Sequence[Door], folder: Path
             replace(
                 publishing,
                 node=DEVICES,
+                place=devices_at or publishing.place,
                 clients=cast.devices,
                 workload=answering,
                 files="device_",

@@ -21,6 +21,7 @@ from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import Manifest
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import INTERFACES
+from brokerlab.study.places import LOOPBACK, Place
 from brokerlab.study.topology import Topology, way_rtt_ms, ways
 
 Row = dict[str, object]
@@ -49,6 +50,10 @@ class Ground:
         """The process that carries frames, where one does."""
         carrier = self.network.carrier if self.network else None
         return {LINKS: [carrier.pid]} if carrier else {}
+
+    def clients_at(self, site: int) -> Place:
+        """Where clients of a site are, counted from 1."""
+        return LOOPBACK if self.network is None else self.network.clients[site - 1]
 
     def layout(self) -> Layout | None:
         return self.network.layout if self.network else None

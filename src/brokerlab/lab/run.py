@@ -132,7 +132,11 @@ class _Walk:
         access = replace(access, login=next((door.login for door in self._doors if door.login.user), access.login))
         watches = [stack.enter_context(watch) for watch in self._counter_watches()]
         wills = stack.enter_context(WillWatch(cell.workload, door=self._doors[0], run=self._directory))
-        specs = access.admitted(specs_of(self._run, self._cast, doors=self._doors, folder=self._directory.path))
+        site = cell.workload.echo.site
+        away = None if site is None else self._ground.clients_at(site)
+        specs = access.admitted(
+            specs_of(self._run, self._cast, doors=self._doors, folder=self._directory.path, devices_at=away)
+        )
         ports = sorted({door.port for door in self._doors})
         taps = self._study.deploy.captures
         captures = stack.enter_context(capturing(self._ground, taps, ports=ports, record=record))

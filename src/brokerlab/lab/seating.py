@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from brokerlab.brokers.base import Seat
-from brokerlab.brokers.port import free_port
+from brokerlab.brokers.port import free_port, is_free
 from brokerlab.brokers.starting import Started
 from brokerlab.errors import RunError
 from brokerlab.inside import inside
 from brokerlab.lab.stand import Stand
 
+_MQTT_PORT = 1883  # as registered for it; a node in a namespace of its own has it to itself
 _SPARE_PORTS = 8
 _JOIN_S = 120.0  # for one command that makes a node a member
 
@@ -23,8 +24,10 @@ def seats_of(stand: Stand, folder: Path) -> tuple[Seat, ...]:
     for number, place in enumerate(stand.brokers):
         ports: list[int] = []
         with inside(place.namespace):
+            wants_own = place.namespace is not None and is_free(place.address, _MQTT_PORT)
             while len(ports) <= _SPARE_PORTS:
-                port = free_port(place.address)
+                port = _MQTT_PORT if wants_own else free_port(place.address)
+                wants_own = False
                 if (place.namespace, place.address, port) not in taken:
                     taken.add((place.namespace, place.address, port))
                     ports.append(port)

@@ -29,11 +29,18 @@ def read_every_s(written: object) -> float:
     return every_s
 
 
+def read_site(written: object) -> int:
+    if not isinstance(written, int) or isinstance(written, bool) or written < 1:
+        raise RuleError("must be the number of a site of the topology, from 1")
+    return written
+
+
 class EchoPart(Part):
     qos: Annotated[int, PlainValidator(read_qos)] = int(v.Echo().qos)
+    site: Annotated[int, PlainValidator(read_site)] | None = None
 
     def value(self) -> v.Echo:
-        return v.Echo(qos=v.Qos(self.qos))
+        return v.Echo(qos=v.Qos(self.qos), site=self.site)
 
 
 class ProbePart(Part):
@@ -48,7 +55,8 @@ def written(workload: v.Workload) -> dict[str, Any]:
     """The keys of a study file, in its order; a role's own keys stand there only with the role."""
     content: dict[str, Any] = {"role": workload.role.value}
     if workload.echo != v.Echo():
-        content["echo"] = {"qos": int(workload.echo.qos)}
+        site = {} if workload.echo.site is None else {"site": workload.echo.site}
+        content["echo"] = {"qos": int(workload.echo.qos), **site}
     if workload.probe is not None:
         content["probe"] = {"every": quantity.seconds_text(workload.probe.every_s), "qos": int(workload.probe.qos)}
     if workload.start is not v.Start.CLOCK:

@@ -9,8 +9,8 @@ from brokerlab.study.readers import read_arrivals
 from brokerlab.study.topics import CONTROL_TOPIC, topic_matches
 from brokerlab.study.values import Arrivals, Start
 
-# A search starts trial after trial, saturation looks at its sockets at intervals, a file has times of its own.
-_NOT_REMOTE = (Arrivals.SEARCH, Arrivals.SATURATE, Arrivals.REPLAY)
+# A search starts trial after trial, saturation looks at its sockets at intervals.
+_NOT_REMOTE = (Arrivals.SEARCH, Arrivals.SATURATE)
 _PLACEHOLDER = re.compile(r"\{\w+\}")
 
 
@@ -22,6 +22,8 @@ def check_start(document: Document) -> None:
     arrivals = read_or_none(read_arrivals, document.get(*WORKLOAD, "schedule", "arrivals"))
     if arrivals in _NOT_REMOTE:
         document.add(remote[0], f"{arrivals} arrivals start by the clock: write clock")
+    if arrivals is Arrivals.REPLAY and document.get(*WORKLOAD, "schedule", "rate") is None:
+        document.add(remote[0], "the control messages tell a rate: give schedule.rate, or start by the clock")
     for key in ("publish", "subscribe"):
         path = (*WORKLOAD, "topics", key)
         written = document.get(*path)

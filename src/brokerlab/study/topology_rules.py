@@ -24,6 +24,7 @@ def check_topology(document: Document, used: Iterable[tuple[str, str]]) -> None:
     if topology is None:
         return
     _check_taps(document, topology)
+    _check_devices(document, topology)
     varied = [factor for factor in _FACTORS if (*VARIABLES, factor) in document.places]
     _check_factors(document, topology, varied)
     for path, nodes in node_counts(document):
@@ -44,6 +45,18 @@ def _check_taps(document: Document, topology: Topology) -> None:
     for path, tap in items_of(document, ("deploy", "captures")):
         if tap == "router" and topology.sites < 2:
             document.add(path, f"the topology {topology.shape} has no routers that hear each other")
+
+
+def _check_devices(document: Document, topology: Topology) -> None:
+    """Devices of the role echo that are at a site of their own."""
+    path = (*WORKLOAD, "echo", "site")
+    site = document.get(*path)
+    if not isinstance(site, int):
+        return
+    if topology.is_loopback:
+        document.add(path, f"{LOOPBACK} has no sites: give scenario.topology, or leave it out")
+    elif site > topology.sites:
+        document.add(path, f"the topology {topology.shape} has {topology.sites} sites")
 
 
 def topology_of(document: Document) -> Topology | None:

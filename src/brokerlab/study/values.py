@@ -261,9 +261,10 @@ class ClientLife:
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """How a device answers; used by the role echo."""
+    """How a device answers, and where it is; used by the role echo."""
 
     qos: Qos = Qos.AT_MOST_ONCE
+    site: int | None = None  # of the topology, from 1; None: beside the publishers
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,10 @@ def test_the_start_is_a_factor(read, small):
             'start: "control": saturate arrivals start by the clock',
         ),
         (["start: control", "schedule: {arrivals: search}"], 'start: "control": search arrivals start by the clock'),
+        (
+            ["start: control", "payload: {file: x.csv, record: csv, time: t}", "schedule: {arrivals: replay}"],
+            "the control messages tell a rate",
+        ),
         (["start: control", "topics: {subscribe: '#'}"], 'subscribe: "#": "brokerlab-control/start" has the control'),
         (
             ["start: control", "topics: {publish: brokerlab-control/start}"],
@@ -78,6 +82,8 @@ def test_a_start_that_cannot_be_is_refused(problems, small, keys, said):
         (["echo: {qos: 1}"], "echo: belongs to the role echo; write role: echo"),
         (["topics: {reply: a}"], "reply: belongs to the role echo; write role: echo"),
         (["role: echo", "echo: {qos: 3}"], 'echo.qos: "3": must be 0, 1 or 2'),
+        (["role: echo", "echo: {site: 0}"], 'echo.site: "0": must be the number of a site of the topology, from 1'),
+        (["role: echo", "echo: {site: 2}"], 'echo.site: "2": loopback has no sites'),
         (
             ["role: loop", "subscribers: 2"],
             'subscribers: "2": in the roles echo and loop every publisher hears for itself',
@@ -98,6 +104,19 @@ def test_a_start_that_cannot_be_is_refused(problems, small, keys, said):
 )
 def test_a_role_that_cannot_be_is_refused(problems, small, keys, said):
     assert any(said in str(problem) for problem in problems(with_keys(small, keys)))
+
+
+def test_devices_may_be_at_a_site_of_their_own(read, problems, small):
+    """C-03: behind a link that may be slower than that of who asks."""
+    keys = ["role: echo", "echo: {qos: 1, site: 3}"]
+    star = with_keys(small, keys).replace("scenario:\n", "scenario:\n  topology: {shape: star, sites: 3}\n")
+
+    study = read(star)
+
+    assert study.scenario.workload.echo == Echo(Qos(1), site=3)
+    assert read(study_yaml(study)) == study
+    (problem,) = problems(star.replace("sites: 3", "sites: 2"))
+    assert "the topology star has 2 sites" in str(problem)
 
 
 FIVE = "protocol: '5.0'"
