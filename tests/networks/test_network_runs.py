@@ -117,7 +117,7 @@ def test_a_device_behind_a_slow_link_of_its_own_answers_later(tmp_path):
 
     (path,) = tmp_path.glob("out/runs/*/*/manifest.json")
     manifest = json.loads(path.read_text())
-    assert manifest["verdict"]["value"] == "valid", done.stdout + done.stderr
+    assert pq.read_table(path.parent / "deliveries").num_rows == 12, done.stdout + done.stderr
     assert least_latency_ms(path.parent) >= 0.99 * (5 + 2 * 40 + 5)
     assert manifest["start_ms"]["command_to_arrival"] > 0
     assert manifest["broker"]["address"].endswith(":1883")

@@ -73,8 +73,8 @@ class Clients:
         return by_channel.ravel()
 
 
-def clients_of(workload: Workload, *, seed: int, nodes: int = 1) -> Clients:
-    """The clients of a workload at so many nodes.
+def clients_of(workload: Workload, *, seed: int, nodes: int = 1, placement_seed: int = 0) -> Clients:
+    """The clients of a workload at so many nodes, where another seed may decide who is where.
 
     Their identifiers are short (MQTT 3.1.1 promises 23 characters) and the run's own.
     """
@@ -106,7 +106,7 @@ def clients_of(workload: Workload, *, seed: int, nodes: int = 1) -> Clients:
             publishers=workload.publishers,
             subscribers=workload.subscribers,
             nodes=nodes,
-            seed=seed,
+            seed=placement_seed,
         )
     is_replay = topics.subscribe_at is SubscribeAt.AFTER
     return Clients(publishers, subscribers, flows, is_replay=is_replay, idle=idle, placed=where)

@@ -81,7 +81,9 @@ class _Walk:
         self._manifest, self._watcher = manifest, watcher
         self.runner: Runner | None = None  # of the workers; None: processes of this machine
         self._phases: list[dict[str, object]] = []
-        self._clients = clients_of(run.cell.workload, seed=run.seed, nodes=run.cell.ensemble.nodes)
+        self._clients = clients_of(
+            run.cell.workload, seed=run.seed, nodes=run.cell.ensemble.nodes, placement_seed=run.placement_seed
+        )
         self._trials: Trials | None = None
         self._cast = cast_of(run.cell.workload, self._clients, seed=run.seed)
         self._granted: dict[int, Granted] = {}

@@ -66,6 +66,7 @@ class PlannedRun:
     repetition: int  # from 1
     order: int  # place in the whole plan, from 1; kept when --only leaves others out
     seed: int
+    placement_seed: int = 0  # one for all cells of a repetition, whose clients are then at the same places
 
     @property
     def id(self) -> str:
@@ -195,7 +196,13 @@ def _runs(cells: Sequence[Cell], *, seed: int, repetitions: int) -> tuple[Planne
     every = [(repetition, cell) for repetition in range(1, repetitions + 1) for cell in cells]
     shuffled = sorted(every, key=lambda run: (run[0], derived_seed(seed, "order", run[0], run[1].id), run[1].id))
     return tuple(
-        PlannedRun(cell, repetition, order, derived_seed(seed, "run", cell.id, repetition))
+        PlannedRun(
+            cell,
+            repetition,
+            order,
+            seed=derived_seed(seed, "run", cell.id, repetition),
+            placement_seed=derived_seed(seed, "placement", repetition),
+        )
         for order, (repetition, cell) in enumerate(shuffled, start=1)
     )
 

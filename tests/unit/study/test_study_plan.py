@@ -95,6 +95,13 @@ def test_run_has_a_seed_of_its_own():
     assert plan.runs[0].id == f"{plan.runs[0].cell.id}/1"
 
 
+def test_clients_go_to_the_same_places_in_all_cells_of_a_repetition():
+    """B-23: and to others in the next."""
+    found = {(run.repetition, run.placement_seed) for run in make_plan(STUDY, missing={}).runs}
+
+    assert len(found) == len({seed for _, seed in found}) == STUDY.deploy.repetitions > 1
+
+
 def test_other_seed_gives_another_order():
     other = replace(STUDY, deploy=replace(STUDY.deploy, seed=8))
 
