@@ -1,5 +1,6 @@
 """A picture of a network: sites with what stands on them, and the links between, drawn as SVG."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from markupsafe import Markup
 from brokerlab.record.manifest import Json
 
 _WIDTH, _MARGIN = 760, 90
-_BOX_WIDTH, _LINE_HEIGHT = 118, 16
+_BOX_WIDTH, _LINE_HEIGHT, _GAP = 118, 16, 26
 Point = tuple[float, float]
 
 
@@ -27,17 +28,19 @@ def picture(network: Json, labels: dict[str, str]) -> Markup:
         for number in range(1, topology["sites"] + 1)
     ]
     places, height = _places(str(topology["shape"]), len(sites), int(topology["children"]))
+    scale = _scale(places, max(map(_box_height, sites)))
+    places, width, height = [(x * scale, y * scale) for x, y in places], _WIDTH * scale, height * scale
     cables = [cable["name"] for cable in network["cables"] if _joins_routers(cable["name"])]
     alike = {labels.get(cable, "") for cable in cables}
     lines = [_link(cable, places, "" if len(alike) == 1 else labels.get(cable, "")) for cable in cables]
     if len(alike) == 1 and (said := alike.pop()):
-        lines.append(_text(_WIDTH / 2, height + 12, f"each link between routers: {said}"))
+        lines.append(_text(width / 2, height + 12, f"each link between routers: {said}"))
         height += 24
     boxes = [_box(site, places[site.number - 1]) for site in sites]
     return Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" width="{}" height="{}" font-size="12" '
-        'font-family="system-ui, sans-serif" fill="currentColor">{}{}</svg>'
-    ).format(_WIDTH, round(height), _WIDTH, round(height), Markup("").join(lines), Markup("").join(boxes))
+        'font-family="system-ui, sans-serif" fill="currentColor" style="max-width: 100%; height: auto">{}{}</svg>'
+    ).format(*(round(width), round(height)) * 2, Markup("").join(lines), Markup("").join(boxes))
 
 
 def _is_broker(host: Json, site: int) -> bool:
@@ -65,6 +68,15 @@ def _places(shape: str, sites: int, children: int) -> tuple[list[Point], float]:
     ]
     top = radius + 50
     return [(_WIDTH / 2 + x, top + y) for x, y in (*middle, *ring)], 2 * top
+
+
+def _scale(places: Sequence[Point], box_height: float) -> float:
+    """How much wider and higher it must be drawn so that no two boxes touch."""
+    apart = [(abs(x1 - x2), abs(y1 - y2)) for (x1, y1), (x2, y2) in itertools.combinations(places, 2)]
+    needed = [
+        min((_BOX_WIDTH + _GAP) / x if x else math.inf, (box_height + _GAP) / y if y else math.inf) for x, y in apart
+    ]
+    return max([1.0, *needed])
 
 
 def _levels(sites: int, children: int) -> tuple[list[Point], float]:
@@ -96,9 +108,16 @@ def _text(x: float, y: float, words: str) -> Markup:
     ).format(x, y, words)
 
 
+def _words(site: Site) -> list[str]:
+    return [f"site {site.number}", "router, switch", *site.brokers, "clients"]
+
+
+def _box_height(site: Site) -> float:
+    return _LINE_HEIGHT * len(_words(site)) + 10
+
+
 def _box(site: Site, place: Point) -> Markup:
-    words = [f"site {site.number}", "router, switch", *site.brokers, "clients"]
-    height = _LINE_HEIGHT * len(words) + 10
+    words, height = _words(site), _box_height(site)
     x, y = place[0] - _BOX_WIDTH / 2, place[1] - height / 2
     texts = [
         Markup('<text x="{:.0f}" y="{:.0f}" text-anchor="middle"{}>{}</text>').format(

@@ -1,5 +1,6 @@
 """The picture of a network in the report, and its links against their claims (F-05)."""
 
+import itertools
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -38,6 +39,26 @@ def test_picture_has_a_box_for_each_site_and_a_line_for_each_link(shape, sites):
     assert (kinds.count("rect"), kinds.count("line")) == (sites, 1)
     assert "5 ms · 1 Mbit/s" in words
     assert "broker<0>" in words
+
+
+@pytest.mark.parametrize(
+    ("shape", "sites"), [("star", 4), ("star", 9), ("chain", 10), ("tree", 15), ("mesh", 3), ("mesh", 8), ("graph", 5)]
+)
+def test_no_two_sites_of_a_picture_touch(shape, sites):
+    drawn = topology(SimpleNamespace(manifests={"c/1": manifest(shape, sites)}))
+
+    picture = ElementTree.fromstring(str(drawn))
+    boxes = [
+        tuple(float(each.get(name)) for name in ("x", "y", "width", "height"))
+        for each in picture.iter()
+        if each.tag.endswith("rect")
+    ]
+    assert len(boxes) == sites
+    assert all(x >= 0 and y >= 0 for x, y, _, _ in boxes)
+    width, height = float(picture.get("width")), float(picture.get("height"))
+    assert all(x + wide <= width and y + high <= height for x, y, wide, high in boxes)
+    for (x1, y1, wide1, high1), (x2, y2, wide2, high2) in itertools.combinations(boxes, 2):
+        assert x1 + wide1 < x2 or x2 + wide2 < x1 or y1 + high1 < y2 or y2 + high2 < y1
 
 
 def test_no_picture_on_loopback():
