@@ -13,7 +13,6 @@ from brokerlab.cli.terminal import Columns, heading, say, table
 from brokerlab.errors import UserError
 from brokerlab.lab.calibration import calibration_section
 from brokerlab.lab.ensemble import bridges_of
-from brokerlab.lab.faults import target_of
 from brokerlab.pipeline.java import HINT, find_java
 from brokerlab.quality.study import collected, is_classification, model_of, read_classification
 from brokerlab.study.ensemble_values import BridgeShape, Join
@@ -108,7 +107,7 @@ def faults_lines(faults: Faults) -> Iterator[str]:
     for fault in faults.planned:
         when = f"at {seconds_text(fault.at_s)}" if fault.delivered is None else f"after {fault.delivered} deliveries"
         lasts = "" if fault.for_s is None else f", for {seconds_text(fault.for_s)}"
-        yield f"fault {when}: {fault.kind} of {target_of(fault)}{lasts}"
+        yield f"fault {when}: {fault.kind} of {fault.target}{lasts}"
     if (nemesis := faults.nemesis) is not None:
         yield f"{nemesis.faults} faults by chance in each run, of {listed(nemesis.kinds)}"
 

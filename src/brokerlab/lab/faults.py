@@ -45,20 +45,11 @@ class Struck:
             "fault": number,
             "kind": self.fault.kind.value,
             "node": self.fault.node,
-            "target": target_of(self.fault),
+            "target": self.fault.target,
             "asked": asdict(self.fault),
             "at_ns": self.at_ns,
             "end_ns": self.end_ns,
         }
-
-
-def target_of(fault: Fault) -> str:
-    """For people: what it is done to."""
-    if fault.node is not None:
-        return f"node {fault.node}"
-    if fault.sites:
-        return f"sites {', '.join(map(str, fault.sites))}"
-    return fault.link or "all clients"
 
 
 def faults_of(run: PlannedRun, study: Study) -> tuple[Fault, ...]:
@@ -146,12 +137,12 @@ class Faults:
     def missed(self) -> list[str]:
         """Those that were not done, or much later than planned: what went before them took too long."""
         never = [
-            f"{each.kind} of {target_of(each)} was never done: "
+            f"{each.kind} of {each.target} was never done: "
             + (f"{each.delivered} messages were not delivered" if each.delivered is not None else "the run was over")
             for each in self._waiting
         ]
         late = [
-            f"{each.fault.kind} of {target_of(each.fault)} was done {late_s:.1f} s late: the one before it took so long"
+            f"{each.fault.kind} of {each.fault.target} was done {late_s:.1f} s late: the one before it took so long"
             for each in self.struck
             if each.fault.delivered is None and (late_s := (each.at_ns - self._due_ns(each.fault)) / 1e9) > _LATE_S
         ]

@@ -36,6 +36,15 @@ class Fault:
     sites: tuple[int, ...] = ()
     claim: Link | None = None  # of SLOW
 
+    @property
+    def target(self) -> str:
+        """For people: what it is done to."""
+        if self.node is not None:
+            return f"node {self.node}"
+        if self.sites:
+            return f"sites {', '.join(map(str, self.sites))}"
+        return self.link or "all clients"
+
 
 @dataclass(frozen=True, slots=True)
 class Nemesis:
