@@ -32,7 +32,7 @@ set_tcp_nodelay true
 persistence true
 persistence_location {folder}/
 """
-_PATIENCE_S = 20.0
+_PATIENCE_S = 60.0  # a fresh clone compiles the bridge when the first one starts
 # A server that has everything imported forks each bridge: a real process, there in some milliseconds.
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(["brokerlab.bridge.program", "brokerlab.bridge.file", "bridge_rig"])

@@ -52,14 +52,6 @@ with BrokerProcess(node, folder=folder) as process:
     time.sleep(60)
 """
 
-DELIVERS_NOTHING = """
-import asyncio, sys
-from brokerlab.load import scripted
-from brokerlab.load.faults import Script
-scripted.ScriptedBroker.route = lambda self, number, message: None
-asyncio.run(scripted.serve(Script(), host="127.0.0.1", port=int(sys.argv[1])))
-"""
-
 
 def wait_until(condition, what):
     deadline = time.monotonic() + 10
@@ -183,24 +175,6 @@ def test_another_broker_on_the_port_is_no_proof(broker, tmp_path):
 
     with process, pytest.raises(RunError, match="not that of the broker that was started"):
         prove_ready(process, broker.host, broker.port)
-
-
-def test_broker_that_never_answers_is_waited_for_until_the_deadline(tmp_path):
-    sleeps = Node((sys.executable, "-c", "import time; time.sleep(60)"), HOST, free_port(HOST))
-    process = BrokerProcess(sleeps, folder=tmp_path / "0")
-
-    with process, pytest.raises(RunError, match="waited in vain for a CONNACK from"):
-        prove_ready(process, HOST, sleeps.port, deadline_s=0.3)
-
-
-def test_broker_that_delivers_nothing_is_waited_for_until_the_deadline(tmp_path):
-    """With the parts of the scripted broker, but routing nothing."""
-    port = free_port(HOST)
-    node = Node((sys.executable, "-c", DELIVERS_NOTHING, str(port)), HOST, port)
-
-    late = pytest.raises(RunError, match=r"a message on brokerlab-proof/\w+: [1-9]\d* publications brought none")
-    with BrokerProcess(node, folder=tmp_path / "0") as process, late:
-        prove_ready(process, HOST, port, deadline_s=8)
 
 
 def test_kill_9_of_its_parent_ends_the_broker(driver, tmp_path):

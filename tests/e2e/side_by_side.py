@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from brokerlab.lab.run import make_run
 
-AT_ONCE = 3
+AT_ONCE = 4
 
 
 class Silent:
@@ -19,7 +19,12 @@ class Silent:
 
 
 def make_runs_side_by_side(study, runs, results):
-    """All runs, into their places below `results`."""
+    """All runs of a study, into their places below `results`."""
+    make_planned([(study, run) for run in runs], results)
+
+
+def make_planned(planned, results):
+    """Runs of any studies, each with its own, into their places below `results`."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        made = pool.map(lambda run: make_run(run, study, results.run(run.id), watcher=Silent()), runs)
-        assert len(list(made)) == len(runs)
+        made = pool.map(lambda pair: make_run(pair[1], pair[0], results.run(pair[1].id), watcher=Silent()), planned)
+        assert len(list(made)) == len(planned)

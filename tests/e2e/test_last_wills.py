@@ -2,9 +2,8 @@
 
 import pyarrow.dataset as ds
 import pytest
-from side_by_side import make_runs_side_by_side
+from side_by_side import make_planned
 
-from brokerlab.pipeline.jobs import analyze
 from brokerlab.pipeline.tables import read_table
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.study.plan import make_plan
@@ -38,7 +37,7 @@ CLEAN = {
 WIDE = Analysis(guards=Guards(100.0, 1e4, 100.0, 1e4, 100.0, socket_backlog_bytes=1 << 40))
 
 
-def made(folder, brokers, *variables, wills, protocol="3.1.1"):
+def runs_of(brokers, *variables, wills, protocol="3.1.1"):
     workload = Workload(
         publishers=PUBLISHERS, schedule=Schedule(rate_per_s=20), qos=Qos(1), protocol=protocol, will=wills
     )
@@ -51,9 +50,12 @@ def made(folder, brokers, *variables, wills, protocol="3.1.1"):
         deploy=Deploy(repetitions=1, phases=Phases(warmup_s=0, measure_s=0.5, drain_s=3)),
         analysis=WIDE,
     )
-    results = StudyDirectory(folder)
-    make_runs_side_by_side(study, make_plan(study, missing={}).runs, results)
-    return results
+    return [(study, run) for run in make_plan(study, missing={}).runs]
+
+
+def planned():
+    brokers = (BrokerChoice("liar", "scripted", options=FAULTS), BrokerChoice("mosquitto", "mosquitto"))
+    return runs_of(brokers, Factor("will_qos", (0, 2)), wills=Wills(share_percent=60))
 
 
 def said(results, cell):
@@ -64,12 +66,8 @@ def said(results, cell):
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory, spark):
-    brokers = (BrokerChoice("liar", "scripted", options=FAULTS), BrokerChoice("mosquitto", "mosquitto"))
-    levels = Factor("will_qos", (0, 2))
-    made_ = made(tmp_path_factory.mktemp("wills"), brokers, levels, wills=Wills(share_percent=60))
-    analyze(spark, made_)
-    return made_
+def results(analysed):
+    return analysed
 
 
 @pytest.mark.parametrize("qos", [0, 2])
@@ -104,7 +102,8 @@ def test_mosquitto_at_5_retains_wills_and_keeps_their_delay(tmp_path):
     """Of the clock only what the delay guarantees: no will before the close and a second."""
     choice = (BrokerChoice("mosquitto", "mosquitto"),)
     delays = Factor("will_delay", (1,))
-    results = made(tmp_path, choice, delays, wills=Wills(2, retain=True, share_percent=60), protocol="5.0")
+    results = StudyDirectory(tmp_path)
+    make_planned(runs_of(choice, delays, wills=Wills(2, retain=True, share_percent=60), protocol="5.0"), results)
 
     cell = "broker-mosquitto.will_delay-1s"
     assert said(results, cell)[0] == CLEAN

@@ -4,10 +4,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from brokerlab.lab.campaign import make_runs
-from brokerlab.pipeline.jobs import analyze
 from brokerlab.pipeline.tables import read_table
-from brokerlab.record.directory import StudyDirectory
 from brokerlab.study.plan import make_plan
 from brokerlab.study.values import (
     Analysis,
@@ -36,18 +33,7 @@ LIES = {"drop": [1, 2 * MESSAGES - 1]}
 WIDE = Analysis(guards=Guards(100.0, 1e4, 100.0, 1e4, 100.0, socket_backlog_bytes=1 << 40))
 
 
-class Silent:
-    def run_started(self, run, number, total):
-        """Nobody watches a test."""
-
-    def phase_started(self, name, seconds):
-        """Nobody watches a test."""
-
-    def run_ended(self, run, verdict, reasons, seconds):
-        """Nobody watches a test."""
-
-
-def made(folder, workload, brokers, *variables, measure_s):
+def runs_of(workload, brokers, *variables, measure_s):
     names = tuple(broker.name for broker in brokers)
     study = Study(
         name="roles",
@@ -58,31 +44,29 @@ def made(folder, workload, brokers, *variables, measure_s):
         deploy=Deploy(repetitions=1, phases=Phases(warmup_s=0, measure_s=measure_s, drain_s=3)),
         analysis=WIDE,
     )
-    results = StudyDirectory(folder)
-    make_runs(study, make_plan(study, missing={}), results, watcher=Silent())
-    return results
+    return [(study, run) for run in make_plan(study, missing={}).runs]
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory, spark):
-    """One client at 50/s for half a second, which is 25 messages, in both roles."""
+def planned():
+    """One client at 50/s for half a second, which is 25 messages, in both roles; and a load that has a probe.
+
+    The load's subscriber hears everything, also the probe.
+    """
     brokers = (BrokerChoice("liar", "scripted", options=LIES), BrokerChoice("mosquitto", "mosquitto"))
     workload = Workload(schedule=Schedule(rate_per_s=2 * MESSAGES))
     factors = (Factor("role", ("echo", "loop")), Factor("qos", (2,)))
-    made_ = made(tmp_path_factory.mktemp("roles"), workload, brokers, *factors, measure_s=0.5)
-    analyze(spark, made_)
-    return made_
+    saturating = Workload(
+        topics=Topics(subscribe="#"), probe=Probe(every_s=0.1), schedule=Schedule(Arrivals.SATURATE, window=50)
+    )
+    return [
+        *runs_of(workload, brokers, *factors, measure_s=0.5),
+        *runs_of(saturating, (BrokerChoice("mosquitto", "mosquitto"),), measure_s=0.6),
+    ]
 
 
 @pytest.fixture(scope="module")
-def probed(tmp_path_factory, spark):
-    """A saturating load whose subscriber hears everything, also the probe."""
-    workload = Workload(
-        topics=Topics(subscribe="#"), probe=Probe(every_s=0.1), schedule=Schedule(Arrivals.SATURATE, window=50)
-    )
-    made_ = made(tmp_path_factory.mktemp("probe"), workload, (BrokerChoice("mosquitto", "mosquitto"),), measure_s=0.6)
-    analyze(spark, made_)
-    return made_
+def results(analysed):
+    return analysed
 
 
 def row(results, table, **keys):
@@ -158,12 +142,14 @@ def test_a_device_answers_byte_for_byte(results):
     assert pc.all(pc.greater(heard["received_ns"], heard["intended_ns"])).as_py()
 
 
-def test_the_probe_is_a_group_of_its_own_and_none_of_the_load(probed):
+def test_the_probe_is_a_group_of_its_own_and_none_of_the_load(results):
     cell = "broker-mosquitto"
-    manifest = probed.run(f"{cell}/1").manifest()
-    load, probe = (row(probed, "latency", cell=cell, kind="intended", group=group) for group in ("all", "probe"))
-    ledger_ = row(probed, "delivery", cell=cell)
-    counters = {each["count"]: each["verdict"] for each in read_table(probed, "counters").to_pylist()}
+    manifest = results.run(f"{cell}/1").manifest()
+    load, probe = (row(results, "latency", cell=cell, kind="intended", group=group) for group in ("all", "probe"))
+    ledger_ = row(results, "delivery", cell=cell)
+    counters = {
+        each["count"]: each["verdict"] for each in read_table(results, "counters").to_pylist() if each["cell"] == cell
+    }
 
     assert probe["n"] == 6
     assert probe["max_ms"] > 0

@@ -9,11 +9,8 @@ from dataclasses import dataclass, field
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from side_by_side import make_runs_side_by_side
 
-from brokerlab.pipeline.jobs import analyze
 from brokerlab.pipeline.tables import read_table
-from brokerlab.record.directory import StudyDirectory
 from brokerlab.study.plan import make_plan
 from brokerlab.study.values import (
     BrokerChoice,
@@ -181,14 +178,14 @@ def study():
     )
 
 
+def planned():
+    own, wanted = study(), {cell_id(*run) for run in RUNS}
+    return [(own, run) for run in make_plan(own, missing={}).runs if run.cell.id in wanted]
+
+
 @pytest.fixture(scope="module")
-def results(tmp_path_factory, spark):
-    results = StudyDirectory(tmp_path_factory.mktemp("faults"))
-    wanted = {cell_id(*run) for run in RUNS}
-    plan = make_plan(study(), missing={})
-    make_runs_side_by_side(study(), [run for run in plan.runs if run.cell.id in wanted], results)
-    analyze(spark, results)
-    return results
+def results(analysed):
+    return analysed
 
 
 @pytest.fixture(scope="module")

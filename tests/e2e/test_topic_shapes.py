@@ -6,10 +6,7 @@ import pytest
 
 from brokerlab.brokers.base import Found
 from brokerlab.brokers.registry import driver
-from brokerlab.lab.campaign import make_runs
-from brokerlab.pipeline.jobs import analyze
 from brokerlab.pipeline.tables import read_table
-from brokerlab.record.directory import StudyDirectory
 from brokerlab.study.plan import Cell, make_plan
 from brokerlab.study.values import (
     Analysis,
@@ -59,17 +56,6 @@ BROKERS = {
 }
 
 
-class Silent:
-    def run_started(self, run, number, total):
-        """Nobody watches a test."""
-
-    def phase_started(self, name, seconds):
-        """Nobody watches a test."""
-
-    def run_ended(self, run, verdict, reasons, seconds):
-        """Nobody watches a test."""
-
-
 def study(brokers):
     return Study(
         name="shapes",
@@ -82,16 +68,15 @@ def study(brokers):
     )
 
 
-def plan_of(own):
+def planned():
     """One cell for each broker and shape, which no factor of a study file can name."""
-    plan = make_plan(own, missing={})
-    runs = tuple(
-        replace(run, cell=Cell(f"{run.cell.id}.shape-{name}", run.cell.levels, run.cell.broker, workload))
-        for run in plan.runs
+    own = study([name for name, choice in BROKERS.items() if isinstance(driver(choice.driver).find(), Found)])
+    return [
+        (own, replace(run, cell=Cell(f"{run.cell.id}.shape-{name}", run.cell.levels, run.cell.broker, workload)))
+        for run in make_plan(own, missing={}).runs
         for name, workload in ((name, workload_of(topics)) for name, topics in SHAPES.items())
         if run.cell.broker.name != "other" or name in ("overlap", "replay")
-    )
-    return replace(plan, runs=runs, cells=tuple(run.cell for run in runs))
+    ]
 
 
 def workload_of(topics):
@@ -99,13 +84,8 @@ def workload_of(topics):
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory, spark):
-    names = [name for name, choice in BROKERS.items() if isinstance(driver(choice.driver).find(), Found)]
-    results = StudyDirectory(tmp_path_factory.mktemp("shapes"))
-    own = study(names)
-    make_runs(own, plan_of(own), results, watcher=Silent())
-    analyze(spark, results)
-    return {name: read_table(results, name).to_pylist() for name in ("runs", "delivery", "latency", "subscribers")}
+def tables(analysed):
+    return {name: read_table(analysed, name).to_pylist() for name in ("runs", "delivery", "latency", "subscribers")}
 
 
 def rows(tables, table, broker, shape):
