@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import typer
 
 from brokerlab.cli.terminal import Columns, say, table, warn
-from brokerlab.lab.calibrate import calibrate as measure
 from brokerlab.lab.calibration import store_calibration
 
 _LEVELS = ("qos0", "qos1", "qos2")
@@ -23,6 +22,8 @@ def calibrate(
     The ceilings of publisher and subscriber per core, the error of the schedule, the resolution of arrival times and
     the CPU time per message, at QoS 0, 1 and 2. The result is kept for this machine, and every run's manifest has it.
     """
+    from brokerlab.lab.calibrate import calibrate as measure  # noqa: PLC0415 - compiles the load path; --help need not
+
     measured = measure(seconds=seconds, say=lambda text: warn(f"calibrate: {text}"))
     path = store_calibration(measured)
     if json:

@@ -47,6 +47,14 @@ def test_help_lists_commands_and_exit_codes(brokerlab: Program) -> None:
         assert word in done.stdout
 
 
+def test_nothing_that_takes_seconds_to_load_is_loaded_before_a_command_needs_it() -> None:
+    heavy = ("altair", "docker", "numba", "pandas", "pyroute2", "pyspark", "scipy")
+    look = f"import sys; from brokerlab.cli.main import app_for; app_for(''); print(sys.modules.keys() & {set(heavy)})"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "set()\n"
+
+
 def test_no_arguments_is_help(brokerlab: Program) -> None:
     assert brokerlab().stdout == brokerlab("--help").stdout
 
