@@ -69,7 +69,7 @@ test-networks: setup
 
 # The contract suite alone, on every broker that can be had: one that could not be installed is named, and left out.
 test-brokers: setup
-	@tools/ensure-debian mosquitto mosquitto-clients docker.io
+	@tools/ensure-debian mosquitto mosquitto-clients docker.io redis-server
 	@tools/timed "installs" .venv/bin/brokerlab brokers install --all || [ $$? -eq 1 ]
 	@tools/timed "contract suite" $(python) tools/contract
 

@@ -12,6 +12,7 @@ from broker_rig import CHOICE, chosen_drivers, expected_qos, is_running
 from ensemble_rig import ROUNDS, crossings, joined, namespaces, wait_until
 
 from brokerlab.brokers.base import Bridges, Clusters, Missing, TellsMembers
+from brokerlab.brokers.program import find_program
 from brokerlab.brokers.registry import DRIVERS
 from brokerlab.errors import RunError
 from brokerlab.inside import inside
@@ -39,6 +40,8 @@ def having(protocol, names):
 def require(name):
     if isinstance(found := DRIVERS[name].find(), Missing):
         pytest.skip(f"{found.reason}: {found.hint}")
+    if name == "aedes" and find_program("redis-server") is None:
+        pytest.skip("a cluster of Aedes needs Redis: apt-get install redis-server")
     return DRIVERS[name]
 
 

@@ -7,7 +7,6 @@ import typer
 
 from brokerlab.bridge.counters import Counters, table_rows
 from brokerlab.bridge.file import read_bridge
-from brokerlab.bridge.program import Program
 from brokerlab.bridge.values import Bridge
 from brokerlab.cli.terminal import Columns, say, table, warn
 
@@ -28,6 +27,8 @@ def bridge(
     if check:
         _print_routes(found)
         return
+    from brokerlab.bridge.program import Program  # noqa: PLC0415 - compiles; --check and --help do without
+
     program = Program(found, say=warn, announce=say)
     _print_counters(program.run(within_s=within))
 

