@@ -72,9 +72,9 @@ def _delay(cells: Iterable[CellResult], brokers: list[str]) -> Chart | None:
     )
     caption = (
         "As Figure 4 of paper 001: mean delay from end to end over valid runs, with its interval where a cell has more "
-        "than one, by the share of messages that stay at one node."
+        "than one, by the share of messages that stay at one node. Every panel has a scale of its own."
     )
-    return "delay", faceted(alt.layer(bars, limits), rows, height=200), "Mean delay by locality and broker.", caption
+    return "delay", _independent(alt.layer(bars, limits), rows), "Mean delay by locality and broker.", caption
 
 
 def _in_order(rows: list[Row], column: str) -> list[str]:
@@ -200,7 +200,7 @@ def _number(level: str | None) -> float | None:
 
 
 def _independent(chart: alt.LayerChart | alt.FacetChart, rows: list[Row]) -> alt.TopLevelMixin:
-    """Panels that share no axis: each has a unit of its own."""
+    """Panels that share no axis: each has a unit or a size of its own."""
     labels = list(dict.fromkeys(row["group"] for row in rows))
     header = alt.Header(title=None, labelFontSize=13, labelFontWeight="bold", labelColor=INK)
     sized = chart.properties(width=300, height=220)
