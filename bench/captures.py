@@ -25,7 +25,7 @@ from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Client, Go, WorkerSpec
 from brokerlab.pipeline.capture.container import DATA, open_capture, parts_of, read_records
 from brokerlab.pipeline.capture.mqtt import TYPES
-from brokerlab.pipeline.capture.reading import read_packets
+from brokerlab.pipeline.capture.reading import count_packets
 from brokerlab.pipeline.session import open_session
 from brokerlab.study.values import AUTO, Arrivals, Qos, Schedule, Workload
 
@@ -118,10 +118,9 @@ def ours(path: Path, port: int) -> tuple[list[float], Counter[str]]:
     with open_session(app="brokerlab-bench") as spark:
         for _ in range(ROUNDS):
             began = time.monotonic()
-            packets = read_packets(spark, path, ports=[port], columns=["packet_type"])
-            rows = packets.groupBy("packet_type").count().collect()
+            rows = count_packets(spark, path, ports=[port]).collect()
             seconds.append(time.monotonic() - began)
-            counts = Counter({TYPES[row["packet_type"]]: row["count"] for row in rows})
+            counts = Counter({TYPES[row["packet_type"]]: row["packets"] for row in rows})
     return seconds, counts
 
 

@@ -3,13 +3,23 @@
 import pytest
 from capture_files import CONNACK, Talk, connect, pcap, pcapng, puback, publish, write
 from pipeline_runs import RunBuilder, new_study
+from pyspark.testing import assertDataFrameEqual
 
 from brokerlab.errors import UserError
 from brokerlab.imports.pcap import import_captures
-from brokerlab.pipeline.capture.reading import read_packets
+from brokerlab.pipeline.capture.mqtt import TYPES
+from brokerlab.pipeline.capture.reading import count_packets, match_messages, read_captures, read_packets
 from brokerlab.pipeline.capture.source import PcapSource, files_of
+from brokerlab.pipeline.capture.taps import taps_of_runs
 from brokerlab.pipeline.jobs import analyze
+from brokerlab.pipeline.manifests import manifests_table, read_runs
+from brokerlab.pipeline.schemas.captured import TAPS
+from brokerlab.pipeline.schemas.manifests import MANIFESTS
+from brokerlab.pipeline.sources import small_frame
 from brokerlab.pipeline.tables import read_table
+from brokerlab.pipeline.transforms.captures import captures_table
+from brokerlab.pipeline.transforms.legs import legs_table
+from brokerlab.pipeline.transforms.traffic import traffic_table
 from brokerlab.record.directory import StudyDirectory
 
 pytestmark = pytest.mark.pipeline
@@ -145,6 +155,17 @@ def test_a_run_without_captures_has_no_rows(rows):
     assert rows("traffic", 5) == rows("legs", 5) == rows("captures", 5) == []
 
 
+def test_files_that_are_cut_give_the_same_as_whole_ones(analyzed, spark):
+    facts, _ = read_runs(analyzed[0])
+    runs, taps = spark.createDataFrame(manifests_table(facts), schema=MANIFESTS), taps_of_runs(facts)
+    of_taps = small_frame(spark, [tap.row() for tap in taps], TAPS)
+    cut, whole = (read_captures(spark, taps, largest_whole=largest) for largest in (0, 2**40))
+
+    assertDataFrameEqual(traffic_table(cut, runs=runs), traffic_table(whole, runs=runs))
+    assertDataFrameEqual(captures_table(cut, taps=of_taps, runs=runs), captures_table(whole, taps=of_taps, runs=runs))
+    assertDataFrameEqual(legs_table(match_messages(cut), runs=runs), legs_table(match_messages(whole), runs=runs))
+
+
 def test_the_data_source_gives_segments_by_connection(tmp_path, spark):
     path = write(tmp_path / "a.pcap", pcap(ten_messages()))
     spark.dataSource.register(PcapSource)
@@ -163,6 +184,16 @@ def test_packets_as_rows(tmp_path, spark):
     assert len(found) == 21
     assert {(row.topic_bytes, row.payload_bytes) for row in found} == {(1, 20), (9, 1)}
     assert len({row.payload_hash for row in found if row.to_broker}) == 10
+
+
+def test_packets_counted_by_type_and_narrow_rows_without_hashes(tmp_path, spark):
+    path = write(tmp_path / "a.pcap", pcap(ten_messages()))
+    found = {TYPES[row.packet_type]: row.packets for row in count_packets(spark, path).collect()}
+    narrow = read_packets(spark, path, columns=("packet_type", "topic_bytes", "payload_bytes"))
+
+    assert found == {"CONNECT": 2, "CONNACK": 2, "PUBLISH": 21, "PUBACK": 10}
+    sizes = sorted((row.topic_bytes, row.payload_bytes) for row in narrow.where("packet_type = 3").collect())
+    assert sizes == [(1, 20)] * 20 + [(9, 1)]
 
 
 @pytest.mark.parametrize(

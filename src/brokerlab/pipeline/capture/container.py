@@ -25,6 +25,7 @@ DATA, CAPTURED, WIRE, AT, LINK = range(5)
 WHOLE, CUT_OFF, DAMAGED, FULL = range(4)  # how a walk ended; the last: without room for the next record
 
 SPLIT_BYTES = 64 * 2**20
+_AT_ONCE = 1 << 14  # records: rows that are used again before they leave the processor's cache
 _LARGEST_RECORD = 2**24 - 1  # libpcap writes 256 KiB at most
 
 _PCAP = {  # magic number in big-endian order: decimal digits of a second's parts
@@ -63,7 +64,7 @@ class Part:
 class Records:
     rows: Longs
     unread_bytes: int  # of the part, after what could not be read
-    ended: int  # WHOLE, CUT_OFF or DAMAGED
+    ended: int  # WHOLE, CUT_OFF or DAMAGED; FULL: others follow
 
 
 def open_capture(path: str) -> Bytes:
@@ -105,7 +106,8 @@ def _cut(
 ) -> Iterator[Part]:  # fmt: skip
     number = first
     while start < end or number == first:
-        following = int(next_cut(data, start, end, min(start + split_bytes, end), is_big, is_pcapng))
+        is_last = end - start <= split_bytes  # and there is nothing to look for
+        following = end if is_last else int(next_cut(data, start, end, start + split_bytes, is_big, is_pcapng))
         yield Part(path, number, start, following, is_big, is_pcapng, interfaces)
         start, number = following, number + 1
 
@@ -228,24 +230,32 @@ def walk_pcapng(
     return n, at, ended
 
 
+def record_portions(data: Bytes, part: Part) -> Iterator[Records]:
+    """The records of a part, some at a time; the rows of a portion are there until the next is asked for.
+
+    How the part ended is told by the last.
+    """
+    rows, at, ended = np.empty((_AT_ONCE, 5), dtype=np.int64), part.start, FULL
+    while ended == FULL:
+        n, at, ended = _walk(data, part, at, rows)
+        yield Records(rows[:n], part.end - at, ended)
+
+
 def read_records(data: Bytes, part: Part) -> Records:
-    """The records of a part, and how many of its bytes could not be read."""
-    room = (part.end - part.start) // 96 + 16
-    while True:
-        rows = np.empty((room, 5), dtype=np.int64)
-        n, at, ended = _walk(data, part, rows)
-        if ended != FULL:
-            return Records(rows[:n], part.end - at, ended)
-        room *= 4
+    """All records of a part, and how many of its bytes could not be read."""
+    rows = []
+    for portion in record_portions(data, part):
+        rows.append(portion.rows.copy())
+    return Records(np.concatenate(rows), portion.unread_bytes, portion.ended)
 
 
-def _walk(data: Bytes, part: Part, rows: Longs) -> tuple[int, int, int]:
+def _walk(data: Bytes, part: Part, start: int, rows: Longs) -> tuple[int, int, int]:
     if not part.is_pcapng:
         only = part.interfaces[0]
-        return walk_pcap(data, part.start, part.end, part.is_big, only.digits, only.link, rows)
+        return walk_pcap(data, start, part.end, part.is_big, only.digits, only.link, rows)
     table = [(each.link, each.is_binary, each.digits, each.offset_s, each.longest) for each in part.interfaces]
     interfaces = np.array(table, dtype=np.int64).reshape(len(table), 5)
-    return walk_pcapng(data, part.start, part.end, part.is_big, interfaces, rows)
+    return walk_pcapng(data, start, part.end, part.is_big, interfaces, rows)
 
 
 def _pcapng_parts(path: str, data: Bytes, split_bytes: int) -> Iterator[Part]:

@@ -55,8 +55,9 @@ class Room:
 class Connection:
     """Between one client and one broker; the same addresses and ports may serve several, one after the other."""
 
-    def __init__(self, data: Bytes, room: Room) -> None:
-        self._data, self._room = data, room
+    def __init__(self, data: Bytes, room: Room, *, is_hashed: bool = True) -> None:
+        """`is_hashed`: whether anybody asks for the hashes of topics and payloads."""
+        self._data, self._room, self._is_hashed = data, room, is_hashed
         self._state = _State()
         self.gaps = np.zeros((2, streams.COUNTS), dtype=np.int64)
         self.unread = np.zeros(3, dtype=np.int64)
@@ -102,8 +103,8 @@ class Connection:
         state, room, used, missing = self._state, self._room, 0, mqtt.ROWS
         while missing != mqtt.NOTHING:
             n, used, missing = mqtt.read_packets(
-                self._data, pieces, used, way == IN, is_final, state.reading[way], state.about, self.unread,
-                state.aliases[way], room.rows, room.scratch,
+                self._data, pieces, used, way == IN, is_final, self._is_hashed, state.reading[way], state.about,
+                self.unread, state.aliases[way], room.rows, room.scratch,
             )  # fmt: skip
             if n:
                 yield room.rows[:n]

@@ -136,25 +136,28 @@ def _number_of(keys: Longs, numbers: Longs, key: int, next_number: int) -> int:
     return next_number
 
 
-@compiled("UniTuple(i8, 2)(u1[::1], i8[:, ::1], b1[::1], i8[::1], i8[:, ::1], i8[::1], i8[:, ::1], u8[::1], i8[::1])")
+@compiled("i8(u1[::1], i8[:, ::1], i8, b1[::1], i8[::1], i8[:, ::1], i8[::1], i8[:, ::1], u8[::1], i8[::1], i8[::1])")
 def read_frames(
-    data: Bytes, records: Longs, is_port: Bools, tallies: Longs, rows: Longs, owners: Longs, firsts: Longs,
-    keys: Longs, numbers: Longs,
-) -> tuple[int, int]:  # fmt: skip
+    data: Bytes, records: Longs, first: int, is_port: Bools, tallies: Longs, rows: Longs, owners: Longs, firsts: Longs,
+    keys: Longs, numbers: Longs, state: Longs,
+) -> int:  # fmt: skip
     """Segments in the order of the file, the connection of each, and (IP, TCP, direction) of a connection's first.
 
-    How many segments and how many connections there are; `keys` and `numbers` are an empty hash table. (-1, 0) where
-    that is too small.
+    How many records were read: not all where half of the hash table, `keys` and `numbers`, is full. `state` is how
+    many segments and connections there are, the time of the record before, and which share this is of how many.
     """
-    n, connections, before_ns = 0, 0, np.int64(0)
-    for r in range(records.shape[0]):
+    n, connections, before_ns = state[0], state[1], state[2]
+    share, shares = np.uint64(state[3]), np.uint64(state[4])
+    r = first
+    while r < records.shape[0] and 2 * connections < keys.size:
         at, wire, at_ns = records[r, 0], records[r, 2], records[r, 3]
-        end = at + records[r, 1]
+        end, link = at + records[r, 1], records[r, 4]
+        r += 1
         tallies[_FRAMES] += 1
         tallies[_WIRE] += wire
         tallies[_BACKWARDS] += at_ns < before_ns
         before_ns = at_ns
-        ip = network_at(data, at, end, records[r, 4])
+        ip = network_at(data, at, end, link)
         tcp, packet_end = (ip, 0) if ip < 0 else transport_at(data, ip, end, at + wire)
         if tcp >= 0 and tcp + 20 > end:
             tcp = -3
@@ -170,10 +173,11 @@ def read_frames(
             tallies[_OTHER] += 1
             tallies[_OTHER_BYTES] += wire
             continue
-        owner = _number_of(keys, numbers, _connection_key(data, ip, tcp, to_broker), connections)
+        key = _connection_key(data, ip, tcp, to_broker)
+        if shares > 1 and (key >> np.uint64(32)) % shares != share:
+            continue
+        owner = _number_of(keys, numbers, key, connections)
         if owner == connections:
-            if 2 * connections >= keys.size:
-                return -1, 0
             firsts[owner, 0], firsts[owner, 1], firsts[owner, 2] = ip, tcp, to_broker
             connections += 1
         place = tcp + 4 * (np.int64(data[tcp + 12]) >> 4)
@@ -184,7 +188,8 @@ def read_frames(
         rows[n, 3] = wire << 40 | present << 16 | to_broker << 8 | np.int64(data[tcp + 13])
         owners[n] = owner
         n += 1
-    return n, connections
+    state[0], state[1], state[2] = n, connections, before_ns
+    return r
 
 
 @compiled("void(i8[:, ::1], i8[::1], i8[::1], i8[:, ::1])")
@@ -196,21 +201,78 @@ def _by_connection(rows: Longs, owners: Longs, place: Longs, ordered: Longs) -> 
         place[owners[r]] += 1
 
 
+class SegmentReading:
+    """Segments from and to these ports, as records come; whatever else was captured is counted.
+
+    Of several shares of the connections it may take one; which connection is whose follows from its addresses.
+    """
+
+    def __init__(self, data: Bytes, ports: tuple[int, ...], *, share: int = 0, shares: int = 1) -> None:
+        self._data = data
+        self._is_port = np.zeros(65_536, dtype=np.bool_)
+        self._is_port[list(ports)] = True
+        self._shares = (share, shares)
+        self._rows, self._owners = np.empty((1 << 16, 4), dtype=np.int64), np.empty(1 << 16, dtype=np.int64)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.tallies = np.zeros(len(TALLIES), dtype=np.int64)
+        self._state = np.array([0, 0, 0, *self._shares], dtype=np.int64)
+        self._keys, self._numbers = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64)
+        self._firsts = np.empty((0, 3), dtype=np.int64)
+        self._more_connections()
+
+    def add(self, records: Longs) -> None:
+        if self._state[0] + len(records) > len(self._rows):
+            self._more_segments(int(self._state[0]) + len(records))
+        read = 0
+        while read < len(records):
+            read = read_frames(
+                self._data, records, read, self._is_port, self.tallies, self._rows, self._owners, self._firsts,
+                self._keys, self._numbers, self._state,
+            )  # fmt: skip
+            if read < len(records):
+                self._more_connections()
+
+    def __len__(self) -> int:
+        """How many segments wait to be taken."""
+        return int(self._state[0])
+
+    def take(self) -> Segments:
+        """What has come by now; what comes after that is counted anew."""
+        n, connections = self._state[:2].tolist()
+        owners = self._owners[:n]
+        starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=connections))]).astype(np.int64)
+        ordered = np.empty((n, 4), dtype=np.int64)
+        _by_connection(self._rows[:n], owners, starts.copy(), ordered)
+        names = [_names(self._data, *first) for first in self._firsts[:connections].tolist()]
+        segments, before_ns = Segments(ordered, starts, names, self.tallies), self._state[2]
+        self._begin()
+        self._state[2] = before_ns
+        return segments
+
+    def _more_segments(self, least: int) -> None:
+        size, n = max(least, 4 * len(self._rows)), self._state[0]
+        rows, owners = np.empty((size, 4), dtype=np.int64), np.empty(size, dtype=np.int64)
+        rows[:n], owners[:n] = self._rows[:n], self._owners[:n]
+        self._rows, self._owners = rows, owners
+
+    def _more_connections(self) -> None:
+        """A larger hash table, with the connections that are known."""
+        slots = max(1 << 12, 8 * self._keys.size)
+        keys, numbers = np.empty(slots, dtype=np.uint64), np.full(slots, -1, dtype=np.int64)
+        for slot in np.flatnonzero(self._numbers >= 0).tolist():
+            _number_of(keys, numbers, self._keys[slot], self._numbers[slot])
+        firsts = np.empty((slots // 2 + 1, 3), dtype=np.int64)
+        firsts[: self._state[1]] = self._firsts[: self._state[1]]
+        self._keys, self._numbers, self._firsts = keys, numbers, firsts
+
+
 def read_segments(data: Bytes, records: Longs, ports: tuple[int, ...]) -> Segments:
     """The segments from and to these ports; whatever else was captured is counted."""
-    is_port = np.zeros(65_536, dtype=np.bool_)
-    is_port[list(ports)] = True
-    rows, owners = np.empty((len(records), 4), dtype=np.int64), np.empty(len(records), dtype=np.int64)
-    firsts = np.empty((len(records), 3), dtype=np.int64)
-    n, connections, slots = -1, 0, 1 << 12
-    while n < 0:
-        tallies, slots = np.zeros(len(TALLIES), dtype=np.int64), 8 * slots
-        keys, numbers = np.empty(slots, dtype=np.uint64), np.full(slots, -1, dtype=np.int64)
-        n, connections = read_frames(data, records, is_port, tallies, rows, owners, firsts, keys, numbers)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(owners[:n], minlength=connections))]).astype(np.int64)
-    ordered = np.empty((n, 4), dtype=np.int64)
-    _by_connection(rows[:n], owners[:n], starts.copy(), ordered)
-    return Segments(ordered, starts, [_names(data, *first) for first in firsts[:connections].tolist()], tallies)
+    reading = SegmentReading(data, ports)
+    reading.add(records)
+    return reading.take()
 
 
 def _names(data: Bytes, ip: int, tcp: int, to_broker: int) -> tuple[str, str]:

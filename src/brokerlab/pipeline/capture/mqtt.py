@@ -156,10 +156,11 @@ def read_level(data: Bytes, at: int, end: int, level: int) -> int:
     return told if told in (3, 4, 5) else level
 
 
-@compiled("b1(u1[::1], i8, i8, i8, i8, i8, i8[:, ::1], i8, i8[:, ::1])")
+@compiled("b1(u1[::1], i8, i8, i8, i8, i8, b1, i8[:, ::1], i8, i8[:, ::1])")
 def read_publish(
-    data: Bytes, body: int, end: int, known: int, first: int, level: int, rows: Longs, n: int, aliases: Longs
-) -> bool:
+    data: Bytes, body: int, end: int, known: int, first: int, level: int, is_hashed: bool, rows: Longs, n: int,
+    aliases: Longs,
+) -> bool:  # fmt: skip
     """Fills in topic, packet identifier and payload of a PUBLISH, as far as its bytes are there (before `known`).
 
     False where its topic has an alias and there is no room for one.
@@ -170,7 +171,7 @@ def read_publish(
     if at > known or at > end:
         return True
     rows[n, 3] = size
-    rows[n, 2] = np.int64(hashed(data, body + 2, size))
+    rows[n, 2] = np.int64(hashed(data, body + 2, size)) if is_hashed else 0
     if size and data[body + 2] == 0x24:  # $SYS and its like
         rows[n, 0] |= IS_SYSTEM
     if first & 6:
@@ -193,7 +194,7 @@ def read_publish(
                 rows[n, 2], rows[n, 3] = aliases[alias, 0], aliases[alias, 1]
     if at <= end:
         rows[n, 5] = end - at
-        if known >= end:
+        if known >= end and is_hashed:
             rows[n, 4] = np.int64(hashed(data, at, end - at))
     return True
 
@@ -262,10 +263,10 @@ def _is_likely(data: Bytes, place: int, size: int, here: int, remaining: int, fr
     )
 
 
-@compiled("b1(u1[::1], i8, i8, i8, i8, i8, b1, i8[::1], i8[:, ::1], i8, i8[:, ::1])")
+@compiled("b1(u1[::1], i8, i8, i8, i8, i8, b1, b1, i8[::1], i8[:, ::1], i8, i8[:, ::1])")
 def _read_packet(
-    data: Bytes, place: int, head: int, size: int, known: int, first: int, from_client: bool, about: Longs, rows: Longs,
-    n: int, aliases: Longs,
+    data: Bytes, place: int, head: int, size: int, known: int, first: int, from_client: bool, is_hashed: bool,
+    about: Longs, rows: Longs, n: int, aliases: Longs,
 ) -> bool:  # fmt: skip
     """Fills in a packet's row but its times, and what it says about its connection; as read_publish."""
     kind, body, end = first >> 4, place + head, place + size
@@ -273,7 +274,7 @@ def _read_packet(
     rows[n, 1], rows[n, 2], rows[n, 3], rows[n, 4], rows[n, 5], rows[n, 6] = 0, 0, 0, 0, 0, size
     is_done = True
     if kind == 3:
-        is_done = read_publish(data, body, end, known, first, about[0], rows, n, aliases)
+        is_done = read_publish(data, body, end, known, first, about[0], is_hashed, rows, n, aliases)
     elif kind == 1:
         about[0] = read_level(data, body, min(end, known), about[0])
     elif kind == 2 and about[0] == 0:  # its CONNECT was not captured: only MQTT 5.0 has properties here
@@ -284,15 +285,16 @@ def _read_packet(
 
 
 @compiled(
-    "UniTuple(i8, 3)(u1[::1], i8[:, ::1], i8, b1, b1, i8[::1], i8[::1], i8[::1], i8[:, ::1], i8[:, ::1], u1[::1])"
+    "UniTuple(i8, 3)(u1[::1], i8[:, ::1], i8, b1, b1, b1, i8[::1], i8[::1], i8[::1], i8[:, ::1], i8[:, ::1], u1[::1])"
 )
 def read_packets(
-    data: Bytes, pieces: Longs, k: int, from_client: bool, is_final: bool, state: Longs, about: Longs, counts: Longs,
-    aliases: Longs, rows: Longs, scratch: Bytes,
+    data: Bytes, pieces: Longs, k: int, from_client: bool, is_final: bool, is_hashed: bool, state: Longs, about: Longs,
+    counts: Longs, aliases: Longs, rows: Longs, scratch: Bytes,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Reads complete packets from piece `k` on: how many, the first piece that is still needed, and what is missing.
 
-    The last is NOTHING, ROWS (call again), ALIASES, or how many bytes of scratch are needed.
+    The last is NOTHING, ROWS (call again), ALIASES, or how many bytes of scratch are needed. Unless `is_hashed`,
+    TOPIC and PAYLOAD are 0.
     """
     n, missing = 0, NOTHING
     at = pieces[k, 0] if state[0] < 0 else state[0]
@@ -325,7 +327,9 @@ def read_packets(
         if size <= here:
             rows[n, 7], rows[n, 8] = pieces[k, 3], pieces[k, 3]
             known = place + size
-            is_done = _read_packet(data, place, head, size, known, first, from_client, about, rows, n, aliases)
+            is_done = _read_packet(
+                data, place, head, size, known, first, from_client, is_hashed, about, rows, n, aliases
+            )
         elif scratch.size < size:
             missing = size
             break
@@ -337,7 +341,9 @@ def read_packets(
                     counts[0] += known
                     k = pieces.shape[0]
                 break
-            is_done = _read_packet(scratch, 0, head, size, known, first, from_client, about, rows, n, aliases)
+            is_done = _read_packet(
+                scratch, 0, head, size, known, first, from_client, is_hashed, about, rows, n, aliases
+            )
         if not is_done:
             missing = ALIASES
             break

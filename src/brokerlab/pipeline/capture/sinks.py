@@ -1,4 +1,4 @@
-"""What becomes of packets: counts and publications, or a row each."""
+"""What becomes of packets: counts and publications, a row each, or how many there are of each type."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -16,14 +16,16 @@ from brokerlab.pipeline.capture.messages import by_bucket, messages_in
 from brokerlab.pipeline.capture.taps import phases_of
 from brokerlab.pipeline.capture.walk import Key
 from brokerlab.pipeline.schemas import arrow_schema
-from brokerlab.pipeline.schemas.captured import FOLLOWED, PACKETS
+from brokerlab.pipeline.schemas.captured import FOLLOWED, PACKETS, TYPES
 
 _AT_ONCE = 1 << 18
-_FOLLOWED, _PACKETS = arrow_schema(FOLLOWED), arrow_schema(PACKETS)
+_FOLLOWED, _PACKETS, _TYPES = arrow_schema(FOLLOWED), arrow_schema(PACKETS), arrow_schema(TYPES)
 
 
 class CountingSink:
     """Rows of schemas.captured.FOLLOWED; publications leave as soon as there are many."""
+
+    is_hashed = True
 
     def __init__(self) -> None:
         self._messages: list[Longs] = []
@@ -75,6 +77,7 @@ class PacketSink:
 
     def __init__(self, columns: Sequence[str] = PACKETS.names) -> None:
         self._schema = pa.schema([_PACKETS.field(column) for column in columns])
+        self.is_hashed = bool({"topic_hash", "payload_hash"} & set(columns))
 
     def part(self, _row: dict[str, Any]) -> Iterator[pa.Table]:
         yield from ()
@@ -98,6 +101,37 @@ class PacketSink:
 
     def end(self) -> Iterator[pa.Table]:
         yield from ()
+
+
+class TypeSink:
+    """Rows of schemas.captured.TYPES: one for each type of packet that a file has, however many parts it lies in."""
+
+    is_hashed = False
+
+    def __init__(self) -> None:
+        self._packets = np.zeros(len(mqtt.TYPES), dtype=np.int64)
+
+    def part(self, _row: dict[str, Any]) -> Iterator[pa.Table]:
+        yield from ()
+
+    def begin(self, row: dict[str, Any]) -> None:
+        self._path = row["path"]
+
+    def add(self, _key: Key, packets: Longs) -> Iterator[pa.Table]:
+        self._packets += np.bincount(packets[:, mqtt.KIND] & 15, minlength=self._packets.size)
+        yield from ()
+
+    def count(self, _segments: Longs, _fresh: Longs) -> None:
+        pass
+
+    def close(self, _counts: Counts) -> None:
+        pass
+
+    def end(self) -> Iterator[pa.Table]:
+        found = np.flatnonzero(self._packets)
+        rows = [{"path": self._path, "packet_type": int(kind), "packets": int(self._packets[kind])} for kind in found]
+        yield pa.Table.from_pylist(rows, schema=_TYPES)
+        self._packets[:] = 0
 
 
 _COLUMNS = {

@@ -13,24 +13,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from brokerlab.errors import UserError
+from brokerlab.pipeline.capture.compiled import Longs
 from brokerlab.pipeline.capture.container import (
     AT,
     CUT_OFF,
     DAMAGED,
     LINK,
     SPLIT_BYTES,
+    WHOLE,
     Part,
     Records,
     open_capture,
     parts_of,
-    read_records,
+    record_portions,
 )
-from brokerlab.pipeline.capture.frames import LINKS, TALLIES, read_segments
+from brokerlab.pipeline.capture.frames import LINKS, TALLIES, SegmentReading
 from brokerlab.pipeline.schemas import arrow_schema
 from brokerlab.pipeline.schemas.captured import CAPTURED
 from brokerlab.study.nearest import listed, nearest
@@ -125,14 +128,17 @@ def _partitions_of(file: CaptureFile, split_bytes: int) -> list[CapturePartition
 def read_part(file: CaptureFile, part: Part | None, problem: str | None) -> Iterator[pa.RecordBatch]:
     """A row about the part, then its connections' segments."""
     if part is None:
-        size = Path(file.path).stat().st_size if Path(file.path).exists() else 0
-        yield _rows([{"path": file.path, "number": 0, "part": {"unread_bytes": size, "problem": problem}}])
+        about = told_of_unreadable(file.path, problem)
+        yield _rows([{"path": file.path, "number": 0, "part": about}])
         return
-    data = open_capture(file.path)
-    records = read_records(data, part)
-    segments = read_segments(data, records.rows, file.ports)
-    about = {**dict(zip(TALLIES, segments.tallies.tolist(), strict=True)), **_about(records, part)}
-    yield _rows([{"path": file.path, "number": part.number * _ROWS_A_PART, "part": about}])
+    data, seen = open_capture(file.path), SeenRecords(part)
+    reading = SegmentReading(data, file.ports)
+    for records in record_portions(data, part):
+        seen.add(records)
+        reading.add(records.rows)
+    segments = reading.take()
+    seen.count(segments.tallies)
+    yield _rows([{"path": file.path, "number": part.number * _ROWS_A_PART, "part": seen.told()}])
     for (client, broker), start, end in zip(segments.names, segments.starts, segments.starts[1:], strict=False):
         for number, at in enumerate(range(start, end, _SEGMENTS_A_ROW)):
             packed = segments.rows[at : min(at + _SEGMENTS_A_ROW, end)].tobytes()
@@ -140,16 +146,48 @@ def read_part(file: CaptureFile, part: Part | None, problem: str | None) -> Iter
             yield _rows([{"path": file.path, "segments": packed, **row}])
 
 
-def _about(records: Records, part: Part) -> dict[str, Any]:
-    rows = records.rows
-    links = sorted(set(rows[:, LINK].tolist()) or {each.link for each in part.interfaces})
-    return {
-        "first_ns": int(rows[:, AT].min()) if len(rows) else None,
-        "last_ns": int(rows[:, AT].max()) if len(rows) else None,
-        "links": [_LINK_NAMES[link] if link in LINKS else f"link type {link}, which is not read" for link in links],
-        "unread_bytes": records.unread_bytes,
-        "problem": f"{_WHY[records.ended]}, {records.unread_bytes} bytes before its end" if records.ended else None,
-    }
+def told_of_unreadable(path: str, problem: str | None) -> dict[str, Any]:
+    """Of schemas.captured.PART, of a file that is no capture or is not there."""
+    size = Path(path).stat().st_size if Path(path).exists() else 0
+    return {"unread_bytes": size, "problem": problem}
+
+
+class SeenRecords:
+    """What can be told of a part of a file when all its records have gone by."""
+
+    def __init__(self, part: Part) -> None:
+        self._part, self._links = part, set[int]()
+        self._first_ns: int | None = None
+        self._last_ns: int | None = None
+        self._unread_bytes, self._ended = 0, WHOLE
+        self._tallies = np.zeros(len(TALLIES), dtype=np.int64)
+
+    def add(self, records: Records) -> None:
+        self._unread_bytes, self._ended = records.unread_bytes, records.ended
+        if not len(records.rows):
+            return
+        at_ns, links = records.rows[:, AT], records.rows[:, LINK]
+        first_ns, last_ns = int(at_ns.min()), int(at_ns.max())
+        self._first_ns = first_ns if self._first_ns is None else min(self._first_ns, first_ns)
+        self._last_ns = last_ns if self._last_ns is None else max(self._last_ns, last_ns)
+        is_one = int(links.min()) == int(links.max())  # as nearly always: nothing needs to be sorted
+        self._links.update((links[:1] if is_one else np.unique(links)).tolist())
+
+    def count(self, tallies: Longs) -> None:
+        self._tallies += tallies
+
+    def told(self) -> dict[str, Any]:
+        """Of schemas.captured.PART."""
+        links = sorted(self._links or {each.link for each in self._part.interfaces})
+        why = f"{_WHY[self._ended]}, {self._unread_bytes} bytes before its end" if self._ended else None
+        return {
+            **dict(zip(TALLIES, self._tallies.tolist(), strict=True)),
+            "first_ns": self._first_ns,
+            "last_ns": self._last_ns,
+            "links": [_LINK_NAMES[link] if link in LINKS else f"link type {link}, which is not read" for link in links],
+            "unread_bytes": self._unread_bytes,
+            "problem": why,
+        }
 
 
 def _rows(rows: list[dict[str, Any]]) -> pa.RecordBatch:

@@ -22,6 +22,8 @@ class Key(NamedTuple):
 class Sink(Protocol):
     """What becomes of packets."""
 
+    is_hashed: bool  # whether it looks at the hashes of topics and payloads
+
     def part(self, row: dict[str, Any], /) -> Iterator[pa.Table]:
         """A row that tells about a part of a file."""
         ...
@@ -89,7 +91,7 @@ class Walk:
                 yield from self._sink.end()
             self._path, self._data = key.path, open_capture(key.path)
             self._sink.begin(_about(rows, at))
-        self._key, self._connection = key, Connection(self._data, self._room)
+        self._key, self._connection = key, Connection(self._data, self._room, is_hashed=self._sink.is_hashed)
 
     def _close(self) -> Iterator[pa.Table]:
         if self._connection is None or self._key is None:

@@ -32,6 +32,11 @@ TAPS = schema(
     path=TEXT, run_directory=TEXT, run_id=TEXT, tap=TEXT, file=TEXT, place=TEXT, dropped=LONG, beyond_limit=LONG
 )
 
+# What is to be followed: one row per file and share of its connections; run and tap are null outside of studies.
+SHARE = schema(
+    number=INT, path=TEXT, run_directory=TEXT, run_id=TEXT, tap=TEXT, ports=TEXT, share=INT, shares=INT, buckets=LONG
+)
+
 # What was counted of packets, one row per phase and type; "frames" is everything that was on the wire.
 COUNTED = schema(
     phase=TEXT,
@@ -80,6 +85,9 @@ PACKETS = schema(
     first_ns=LONG,  # of the first and the last frame that carried it
     last_ns=LONG,
 )
+
+# One row per file and type of packet; several, which add up, where a file's connections were followed in several tasks.
+TYPES = schema(path=TEXT, packet_type=INT, packets=LONG)
 
 # One row per run, tap, leg and bucket of messages.
 MATCHED = schema(
