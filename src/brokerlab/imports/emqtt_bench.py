@@ -9,6 +9,7 @@ The logs of a publishing and a subscribing bench may lie in one folder: they are
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from brokerlab.imports.base import NS_PER_S, Options, Reading, Source
 from brokerlab.imports.samples import Samples
@@ -40,7 +41,8 @@ class EmqttBench:
         told = {"published": (published,)} if published else {}
         told |= {"delivered": ("recv",)} if "recv" in names else {}
         notes = [_TWICE] if published == "pub" else []
-        return [samples.reading(told=told, notes=notes, has_wall_clock=False)]
+        # Its totals and its times count from its start, whichever line is the first that was kept.
+        return [replace(samples.reading(told=told, notes=notes, has_wall_clock=False), start_ns=0)]
 
 
 def _add(samples: Samples, node: str, line: str) -> bool:

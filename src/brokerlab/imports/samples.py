@@ -9,7 +9,7 @@ import pyarrow as pa
 from brokerlab.imports.base import Reading
 from brokerlab.record.schemas import COUNTERS, RESOURCES
 
-_MESSAGES = ("published", "expected", "sent", "intended", "acknowledged", "payload", "dup", "identity")
+_MESSAGES = ("published", "delivered", "expected", "sent", "intended", "acknowledged", "payload", "dup", "identity")
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from brokerlab.record.manifest import Json
 
 # What a source may not know; the words stand in the manifest.
 PUBLISHED = "published"  # which messages were published beside those that arrived
+DELIVERED = "delivered"  # how many deliveries came
 EXPECTED = "expected"  # how many deliveries should have come of them
 SENT = "sent"  # when a message was handed to the kernel
 INTENDED = "intended"  # when it was due

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import known, share, total
-from brokerlab.pipeline.origin import ACKNOWLEDGED, PAYLOAD, PUBLISHED
+from brokerlab.pipeline.origin import ACKNOWLEDGED, DELIVERED, PAYLOAD, PUBLISHED
 from brokerlab.pipeline.schemas.throughput import THROUGHPUT
 from brokerlab.pipeline.transforms import Analysis
 
@@ -12,6 +12,7 @@ _NS_PER_S = 1e9
 _NEEDS = {
     "published": PUBLISHED,
     "acknowledged": ACKNOWLEDGED,
+    "delivered": DELIVERED,
     "published_bytes": PAYLOAD,
     "delivered_bytes": PAYLOAD,
 }

@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import accumulated, known, quantile_ms
-from brokerlab.pipeline.origin import ACKNOWLEDGED, PUBLISHED
+from brokerlab.pipeline.origin import ACKNOWLEDGED, DELIVERED, PUBLISHED
 from brokerlab.pipeline.schemas.timeline import TIMELINE
 from brokerlab.pipeline.transforms import Analysis, family
 
@@ -28,6 +28,7 @@ def timeline_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
             {
                 **counts,
                 "published": known(PUBLISHED, counts["published"]),
+                "delivered": known(DELIVERED, counts["delivered"]),
                 "acknowledged": F.when(F.col("qos") > 0, known(ACKNOWLEDGED, counts["acknowledged"])),
             }
         )
