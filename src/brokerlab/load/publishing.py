@@ -14,7 +14,7 @@ from brokerlab.load.agenda import Agenda
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session
 from brokerlab.load.crowd import FEW_PUBLISHERS, Crowd
-from brokerlab.load.gather import Gather
+from brokerlab.load.gather import PORTION, Gather
 from brokerlab.load.hearing import DEAF, Hearing
 from brokerlab.load.lives import Lives
 from brokerlab.load.messages import due_ns
@@ -38,7 +38,7 @@ from brokerlab.load.spec import (
     Subscribed,
     WorkerSpec,
 )
-from brokerlab.load.window import PORTION, Window, window_facts, window_of
+from brokerlab.load.window import Window, window_facts, window_of
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import PUBLICATIONS
 from brokerlab.study.values import Arrivals, SessionKind
@@ -80,7 +80,7 @@ class Publishing:
         self._refills = spec.workload.schedule.arrivals is Arrivals.WINDOW
         self._is_closed = spec.workload.schedule.arrivals in (Arrivals.WINDOW, Arrivals.SATURATE)
         if self._is_closed and not self._refills:
-            self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=PORTION)
+            self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=PORTION, qos=spec.workload.qos)
             self._window = window_of(spec, counts, progress)
 
     # -- what the lab asks for ------------------------------------------------------------------------------------

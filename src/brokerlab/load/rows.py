@@ -8,6 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from brokerlab.load.identity import UNKNOWN_NS
+from brokerlab.load.ring import FIRST_SIZE
 from brokerlab.load.spec import Client
 from brokerlab.load.tally import Tally
 from brokerlab.load.topics import own_topics
@@ -26,9 +27,12 @@ _PUBLISHER, _SEQ, _INTENDED, _SENT, _ACKED, _BYTES = range(6)  # columns of publ
 def recorded_at(client: Client, publishers: int) -> int:
     """How many rows of a publisher wait before they are recorded.
 
-    Few of one among many, and not as many as of the next, or all would be recorded in the same moment.
+    Few of one among many, and not as many as of the next, or all would be recorded in the same moment; of thousands no
+    more than fit into a ring that has not grown.
     """
     few = max(_FEWEST, min(RECORD_AT, ROWS // publishers))
+    if few < FIRST_SIZE:
+        few = _FEWEST
     return few + client.number % few
 
 

@@ -16,7 +16,18 @@ from brokerlab.study.values import Qos
 class Subscriber:
     """One client of a subscribing worker; a worker may have tens of thousands of them."""
 
-    __slots__ = ("client", "empty_ns", "expected", "held", "highest", "outbox", "passing", "stream", "unread")
+    __slots__ = (
+        "_emptied_ns",
+        "client",
+        "empty_ns",
+        "expected",
+        "held",
+        "highest",
+        "outbox",
+        "passing",
+        "stream",
+        "unread",
+    )
 
     def __init__(self, client: Client, stream: Stream, *, qos: int, resolver: Resolver | None) -> None:
         self.client, self.stream = client, stream
@@ -24,14 +35,21 @@ class Subscriber:
         self.unread = b""
         # QoS 2 identifiers that are not released yet
         self.held = np.zeros(wire.HELD_BYTES if qos == Qos.EXACTLY_ONCE else 0, dtype=np.uint8)
-        self.empty_ns = now_ns()  # when the socket was last seen empty
+        self.empty_ns = self._emptied_ns = now_ns()  # when the socket was last seen empty
         self.highest: NDArray[np.int64] | None = None  # sequence number by publisher, where the window wants to know
         self.passing: Passing | None = None  # a long packet that is on its way in
         self.expected = None if resolver is None else resolver.expected()
 
+    def note_empty(self, at_ns: int, *, is_gathered: bool) -> None:
+        """The socket is empty. Where it is read seldom, the broker's kernel may have held back what comes next.
+
+        It did so from the reading before on, until this one gave it room: what comes next may be as old as that.
+        """
+        self.empty_ns, self._emptied_ns = self._emptied_ns if is_gathered else at_ns, at_ns
+
     def come_back(self, stream: Stream, *, is_resumed: bool) -> None:
         """Goes on over another connection, with its session if the broker still has it."""
         self.stream, self.outbox, self.unread, self.passing = stream, Outbox(stream), b"", None
-        self.empty_ns = now_ns()
+        self.empty_ns = self._emptied_ns = now_ns()
         if not is_resumed:
             self.held[:] = 0

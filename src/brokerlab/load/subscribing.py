@@ -44,10 +44,11 @@ from brokerlab.load.tally import Tally
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES
-from brokerlab.study.values import Arrivals, Qos, SessionKind
+from brokerlab.study.values import Arrivals, SessionKind
 
 _BUFFER_BYTES = 1 << 20
 _RECEIVE_BUFFER_BYTES = 4 << 20
+_GATHERED = 1 / 4  # of the time that a message takes through the window
 _QUIET_NS = 250_000_000  # after the last expected message: time for duplicates to show up
 _CHECK_NS = 50_000_000
 
@@ -83,10 +84,10 @@ class Subscribing:
         self._gather: Gather | None = None
         self._overtaken_at: int | None = None
         if spec.workload.schedule.arrivals is Arrivals.SATURATE:
-            # At QoS 1 shorter: the broker waits for our acknowledgements. At QoS 2 a message takes four times as long
+            # With acknowledgements shorter, which the broker may wait for; at QoS 2 a message takes four times as long
             # through the window, and half of its packets are worth waiting for.
-            share = 1 / 16 if spec.workload.qos is Qos.AT_LEAST_ONCE else 1 / 8
-            self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=share)
+            share = _GATHERED / 2 if spec.workload.qos else _GATHERED
+            self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=share, qos=spec.workload.qos)
             topics = spec.workload.topics
             if topics.count == 1 and not topics.share:  # of other flows a subscriber gets a part, by plan
                 self._overtaken_at = progress.overtaken[progress.delivered.index(spec.index)]
@@ -110,7 +111,9 @@ class Subscribing:
         else:
             subscriber.come_back(stream, is_resumed=session.is_resumed)
         self._open[stream.fileno()] = subscriber
-        if not self._pausing.is_planned:  # a buffer of the usual size is what a pause is about
+        # A buffer of the usual size is what a pause is about. Under saturation the kernel sizes it better: where it
+        # is large and empty each few messages are acknowledged on their own, at the broker's cost (docs/design/0004).
+        if not self._pausing.is_planned and not self._gather:
             stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
         stream.stamp()
         if self._order.end_ns:
@@ -287,7 +290,7 @@ class Subscribing:
                 self._walk(subscriber, passing.short, passing.short.size, 0, arrived_ns, cut_bytes=passing.cut_bytes)
         at = self._walk(subscriber, self._view, length, at, arrived_ns)
         if count := self._rows.total - before:
-            if at == length and subscriber.stream.is_exact:
+            if at == length and subscriber.stream.is_exact and not self._gather:
                 self._rows.mark_last_exact()
             self._last_ns = arrived_ns
             self._counts[self._spec.index] = self._rows.total
@@ -297,7 +300,7 @@ class Subscribing:
         subscriber.unread = b"" if subscriber.passing else bytes(self._buffer[at:length])
         if length < len(self._buffer):
             if not subscriber.stream.has_more:
-                subscriber.empty_ns = arrived_ns
+                subscriber.note_empty(arrived_ns, is_gathered=self._gather is not None)
         elif at == 0 and not subscriber.passing:
             self._resize(2 * len(self._buffer))  # one packet is longer than the buffer
 

@@ -2,7 +2,8 @@
 
 The window is doubled at fixed intervals until messages take long through it or get lost, and then once more from the
 start, because on a busy machine any one interval may be slow. It stays at the smallest size whose better interval came
-near the best of all: a wider one would lengthen the queue in the broker and nothing else.
+near the best of all and through which messages take 10 ms: a wider one would lengthen the queue in the broker and
+nothing else.
 Sizes at which messages got lost are out: brokers drop what does not fit into a subscriber's queue, at QoS 1 and 2 too,
 and a rate that is bought with losses is not the broker's.
 """
@@ -11,9 +12,11 @@ FIRST = 64
 FIRST_EXACTLY_ONCE = 16  # brokers allow few messages in the middle of a QoS 2 handshake, Mosquitto 20
 MOST = 32_768  # half of a client's packet identifiers
 MOST_EXACTLY_ONCE = 512  # beyond its limit Mosquitto ends the connection, and before MQTT 5 no broker tells its limit
-STEP_NS = 60_000_000  # how long a size is tried
-SETTLE_NS = 15_000_000  # of that, until what the size before left behind is over
+STEP_NS = 60_000_000  # how long a size is tried, at least
+_TRANSITS = 3  # and at least so many times what a message takes through it: workers look at it in portions
+_SETTLING = 1 / 4  # of that time, until what the size before left behind is over
 TRANSIT_S = 0.1  # through a window this long every broker has enough to do
+SHORTEST_S = 0.01  # through a shorter window the generator wakes so often that it takes CPU from the broker
 NEAR = 0.97  # of the best rate
 _PASSES = 2
 _LOSS = 0.0001  # of what was delivered at a size; a message that is merely out of order is counted meanwhile
@@ -45,12 +48,12 @@ class Widening:
     def look(self, now: int, delivered: int, lost: int = 0) -> int:
         """The size of the window from now on."""
         if self._began_ns is None:
-            self._began_ns, self._settles_ns = now, now + SETTLE_NS
+            self._began_ns, self._settles_ns = now, now + int(_SETTLING * STEP_NS)
         if self._is_over or now < self._settles_ns:
             return self.size
         if self._delivered is None:
             self._delivered, self._from_ns = delivered, now
-        elif now - self._from_ns >= STEP_NS - SETTLE_NS:
+        elif now - self._from_ns >= (1 - _SETTLING) * self._step_ns():
             count = delivered - self._delivered
             is_lossy, self._lost = lost - self._lost > _LOSS * count, lost
             self._judge(now, count * 1e9 / (now - self._from_ns), is_lossy=is_lossy)
@@ -63,7 +66,8 @@ class Widening:
         is_wide = self.size * self._fan_out >= TRANSIT_S * max(rate for _, rate in self.steps)
         self._delivered = None
         if not is_lossy and not is_wide and self.size < self._most:
-            self.size, self._settles_ns = min(2 * self.size, self._most), now + SETTLE_NS
+            self.size = min(2 * self.size, self._most)
+            self._settles_ns = now + int(_SETTLING * self._step_ns())
             return
         self._passes += 1
         if self._passes == _PASSES:
@@ -71,7 +75,13 @@ class Widening:
             self.settled_ns = now - (self._began_ns or 0)
             return
         # What the widest left behind takes as long as a message through it.
-        self.size, self._settles_ns = self._first, now + SETTLE_NS + int(TRANSIT_S * 1e9)
+        self.size, self._settles_ns = self._first, now + int(_SETTLING * STEP_NS + TRANSIT_S * 1e9)
+
+    def _step_ns(self) -> float:
+        """How long the size is tried: longer if messages take long through it."""
+        best_per_s = max((rate for _, rate in self.steps), default=0.0)
+        transit_s = min(TRANSIT_S, self.size * self._fan_out / best_per_s) if best_per_s else 0.0
+        return max(STEP_NS, _TRANSITS * transit_s * 1e9)
 
     def _best(self) -> int:
         rates: dict[int, float] = {}
@@ -79,4 +89,6 @@ class Widening:
             if size <= self._most:
                 rates[size] = max(rate_per_s, rates.get(size, 0.0))
         enough = NEAR * max(rates.values(), default=0.0)
-        return min((size for size, rate_per_s in rates.items() if rate_per_s >= enough), default=self._first)
+        near = [size for size, rate_per_s in rates.items() if rate_per_s >= enough]
+        long = [size for size in near if size * self._fan_out >= SHORTEST_S * rates[size]]
+        return min(long) if long else max(near, default=self._first)

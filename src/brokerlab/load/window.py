@@ -9,6 +9,7 @@ docs/design/0004 has the figures.
 from collections.abc import Iterator, MutableSequence
 from typing import Any
 
+from brokerlab.load.gather import PORTION
 from brokerlab.load.spec import Progress, WorkerSpec
 from brokerlab.load.widening import FIRST, FIRST_EXACTLY_ONCE, MOST, MOST_EXACTLY_ONCE, Widening
 from brokerlab.study.values import Qos
@@ -16,10 +17,6 @@ from brokerlab.study.values import Qos
 # A lost message that no later one overtakes would keep its place in the window for ever. After this long without
 # a single delivery the window stops waiting for what is outstanding, and says how much that was.
 PATIENCE_NS = 1_000_000_000
-
-# Room is given out in portions of at least this share of the window: blocks of many messages cost less than many
-# blocks, and the broker still has three quarters of the window to work on.
-PORTION = 0.25
 
 
 class Window:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.load.spec import Progress
-from brokerlab.load.widening import FIRST, MOST, STEP_NS, Widening
+from brokerlab.load.widening import FIRST, MOST, NEAR, SHORTEST_S, STEP_NS, Widening
 from brokerlab.load.window import Window
 
 pytestmark = pytest.mark.unit
@@ -13,9 +13,9 @@ pytestmark = pytest.mark.unit
 LOOK_NS = 1_000_000
 
 
-def drive(rate_of, *, seconds=3.0, lost_of=lambda _: 0):
+def drive(rate_of, *, seconds=3.0, lost_of=lambda _: 0, fan_out=1.0):
     """Lets a broker deliver `rate_of(window)` messages a second and lose others, looking every millisecond."""
-    widening, delivered, lost = Widening(), 0.0, 0.0
+    widening, delivered, lost = Widening(fan_out=fan_out), 0.0, 0.0
     for now in range(0, int(seconds * 1e9), LOOK_NS):
         window = widening.look(now, int(delivered), int(lost))
         delivered += rate_of(window) * LOOK_NS / 1e9
@@ -90,8 +90,22 @@ def test_broker_that_delivers_nothing_keeps_the_first_window():
 def test_window_reached_brings_nearly_the_highest_rate(per_place, most_useful):
     widening = drive(lambda window: per_place * min(window, most_useful), seconds=3)
 
+    highest = per_place * most_useful
     assert widening.settled_ns is not None
-    assert widening.size <= max(FIRST, 2 * most_useful)
+    assert per_place * min(widening.size, most_useful) >= NEAR * min(highest, per_place * widening.steps[-1][0])
+    assert widening.size <= max(FIRST, 2 * most_useful, 2 * SHORTEST_S * highest)
+
+
+def test_of_sizes_that_bring_as_much_the_first_is_kept_through_which_messages_take_10_ms():
+    """At 100,000 a second that are 1,000 messages; with ten subscribers to each a tenth of that."""
+    assert drive(lambda _: 100_000).size == 1024
+    assert drive(lambda _: 100_000, fan_out=10.0).size == 128
+
+
+def test_of_sizes_that_are_all_left_soon_the_largest_is_kept():
+    widening = drive(lambda window: 1e6 if window < 512 else 1e5)
+
+    assert widening.size == 256
 
 
 def test_room_follows_the_widening():
