@@ -73,7 +73,7 @@ class Crowd:
         if seat == len(self._table):
             self._table = np.concatenate((self._table, np.empty_like(self._table)))
         if self._used + size > self._templates.size:
-            larger = np.empty(2 * (self._used + size), dtype=np.uint8)
+            larger = np.empty(self._used + self._used // 8 + _FIRST_SEATS * size, dtype=np.uint8)
             larger[: self._used] = self._templates[: self._used]
             self._templates = larger
         self._templates[self._used : self._used + size] = shape.template

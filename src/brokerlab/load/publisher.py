@@ -159,11 +159,13 @@ class Publisher:
 
     def only_due_ns(self, until_ns: int) -> int:
         """The intended time of the next message, if that alone is due by then and can be sent at once; else 0."""
+        if self._due.size == 1:  # the last of a chunk: the next may be due too
+            self._due = np.concatenate((self._due, next(self._times, _NOTHING)))
         due = self._due
-        if due.size < 2 or self._prepared is not None or not self._outbox.is_empty or not self.room():
+        if not due.size or self._prepared is not None or not self._outbox.is_empty or not self.room():
             return 0
         due_ns = int(due[0])
-        return due_ns if due_ns <= until_ns < due[1] else 0
+        return due_ns if due_ns <= until_ns and (due.size == 1 or until_ns < due[1]) else 0
 
     def went(self, due_ns: int, size: int, sent_ns: int) -> None:
         """Somebody else has built and handed over the next message, which was due."""
@@ -219,6 +221,10 @@ class Publisher:
     def unsent(self) -> int:
         """Messages that are built but not handed over as a whole."""
         return self.following - self._outbox.handed
+
+    @property
+    def has_more(self) -> bool:
+        return self.is_blocked or self.next_due_ns() is not None
 
     def still_due(self) -> int:
         """Messages of the schedule that were never built."""

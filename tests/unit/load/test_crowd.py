@@ -20,6 +20,7 @@ from brokerlab.study.values import Qos, Topics, Workload
 pytestmark = pytest.mark.unit
 
 PAIRS = 5
+CHUNK = 3  # intended times come in pieces
 
 
 class Rows:
@@ -47,7 +48,8 @@ class Rig:
 
     def follow(self, schedules):
         for publisher, times in zip(self.open.values(), schedules, strict=True):
-            publisher.follow(iter([np.array(times, dtype=np.int64)]))
+            chunks = [times[at : at + CHUNK] for at in range(0, len(times), CHUNK)]
+            publisher.follow(iter([np.array(chunk, dtype=np.int64) for chunk in chunks]))
 
     def send_together(self, until_ns):
         sent, left = self.crowd.send(list(self.open), self.open, until_ns)
@@ -138,6 +140,15 @@ def test_who_has_more_to_do_or_is_in_the_way_goes_the_ordinary_way():
         assert sent == [*others]
         assert left == [late, full]
         assert [each.following for each in rig.open.values()] == [3, 1, 1, 1, 1]
+
+
+def test_last_message_goes_with_the_others():
+    with ExitStack() as stack:
+        rig = Rig(stack, qos=0)
+        rig.follow([[10]] * PAIRS)
+
+        assert rig.send_together(500) == (list(rig.open), [])
+        assert [each.next_due_ns() for each in rig.open.values()] == [None] * PAIRS
 
 
 def test_messages_of_another_kind_have_no_seat():
