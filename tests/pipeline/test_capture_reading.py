@@ -10,13 +10,11 @@ from capture_files import (
     CONNACK,
     COOKED,
     COOKED2,
-    DISCONNECT,
     ETHERNET,
     LOOP,
     MS,
     NULL,
     PINGREQ,
-    PINGRESP,
     RAW,
     START_NS,
     Frame,
@@ -24,62 +22,16 @@ from capture_files import (
     connect,
     pcap,
     pcapng,
-    puback,
     publish,
     write,
 )  # fmt: skip
+from capture_reading import Read, ten_messages
 
 from brokerlab.errors import UserError
-from brokerlab.pipeline.capture import mqtt, whole
+from brokerlab.pipeline.capture import mqtt
 from brokerlab.pipeline.capture.container import CUT_OFF, DAMAGED, open_capture, parts_of, read_records
-from brokerlab.pipeline.capture.follow import Connection, Room
-from brokerlab.pipeline.capture.frames import TALLIES, read_segments
-from brokerlab.pipeline.capture.source import CaptureFile
 
 pytestmark = pytest.mark.pipeline
-
-
-class Read:
-    """Everything of one file, part by part, as Spark's tasks do it."""
-
-    def __init__(self, path, *, split_bytes=1 << 26, ports=(1883,)):
-        data = open_capture(str(path))
-        parts = parts_of(str(path), split_bytes=split_bytes)
-        self.parts = len(parts)
-        self.records = [read_records(data, part) for part in parts]
-        segments = [read_segments(data, records.rows, ports) for records in self.records]
-        self.tallies = dict(zip(TALLIES, sum(each.tallies for each in segments).tolist(), strict=True))
-        self.names = sorted({name for each in segments for name in each.names})
-        self.places = [{name: at for at, name in enumerate(each.names)} for each in segments]
-        room, packets, self.counts, fresh = Room(), [], [], []
-        for name in self.names:
-            connection = Connection(data, room)
-            for each, places in zip(segments, self.places, strict=True):
-                if name in places:
-                    at = places[name]
-                    rows = each.rows[each.starts[at] : each.starts[at + 1]].copy()
-                    fresh.append(np.zeros(len(rows), dtype=np.int64))
-                    packets += [found.copy() for found in connection.feed(rows, fresh[-1])]
-            packets += [found.copy() for found in connection.finish()]
-            self.counts.append(connection.counts())
-        self.packets = np.concatenate([np.empty((0, mqtt.COLUMNS), np.int64), *packets])
-        self.fresh_bytes = int(sum(each.sum() for each in fresh))
-
-    @property
-    def types(self):
-        return Counter(mqtt.TYPES[kind & 15] for kind in self.packets[:, mqtt.KIND].tolist())
-
-    def publishes(self, column):
-        rows = self.packets[(self.packets[:, mqtt.KIND] & 15) == mqtt.PUBLISH]
-        return rows[:, column].tolist()
-
-
-def ten_messages(**about):
-    """Ten publications at QoS 1, acknowledged, and a ping; 25 packets."""
-    talk = Talk(**about).open().says(connect()).hears(CONNACK)
-    for number in range(1, 11):
-        talk.says(publish("a/b", bytes([number]) * 20, qos=1, number=number)).hears(puback(number))
-    return talk.says(PINGREQ).hears(PINGRESP).says(DISCONNECT)
 
 
 TEN = {"CONNECT": 1, "CONNACK": 1, "PUBLISH": 10, "PUBACK": 10, "PINGREQ": 1, "PINGRESP": 1, "DISCONNECT": 1}
@@ -161,73 +113,6 @@ def test_streams_cut_anywhere_reordered_and_sent_again(tmp_path, seed):
     assert read.packets[:, mqtt.SIZE].tolist() == [len(each) for each in packets]
     assert read.fresh_bytes == len(data)
     assert (read.counts[0].gaps, read.counts[0].unread_bytes) == (0, 0)
-
-
-class Kept:
-    """A sink that keeps what it is given."""
-
-    is_hashed = True
-
-    def __init__(self):
-        self.parts, self.packets, self.counts, self.segments = [], [], [], 0
-
-    def part(self, row):
-        self.parts.append(row["part"])
-        yield from ()
-
-    def begin(self, row):
-        self.share = row["share"]
-
-    def add(self, key, packets):
-        self.packets += [(key.client, *row) for row in packets.tolist()]
-        yield from ()
-
-    def count(self, segments, fresh):
-        self.segments += len(segments)
-
-    def close(self, counts):
-        self.counts.append(counts)
-
-    def end(self):
-        yield from ()
-
-
-@pytest.mark.parametrize("shares", [1, 2, 3])
-@pytest.mark.parametrize("form", [pcap, pcapng])
-def test_a_whole_file_in_shares_gives_what_its_parts_give(tmp_path, monkeypatch, shares, form):
-    monkeypatch.setattr(whole, "_SEGMENTS_AT_ONCE", 50)
-    monkeypatch.setattr(whole, "_FED_AT_ONCE", 7)
-    talks = [ten_messages(client=("10.0.0.1", 2000 + number)) for number in range(12)]
-    frames = sorted((frame for talk in talks for frame in talk.frames), key=lambda frame: frame.at_ns)
-    path = write(tmp_path / "a", form(frames)[:-11])  # the last frame is not all there
-    read, kept = Read(path, split_bytes=500), [Kept() for _ in range(shares)]
-    for share, sink in enumerate(kept):
-        row = {"share": share, "shares": shares}
-        assert list(whole.WholeFile(CaptureFile(str(path)), row, sink).follow()) == []
-
-    assert sorted(row[1:] for sink in kept for row in sink.packets) == sorted(map(tuple, read.packets.tolist()))
-    assert sum(
-        (
-            Counter({name: getattr(each, name) for name in ("gaps", "connections")})
-            for sink in kept
-            for each in sink.counts
-        ),
-        Counter(),
-    ) == Counter(connections=12)
-    (part,) = kept[0].parts
-    assert {name: part[name] for name in TALLIES} == read.tallies
-    assert part["problem"].startswith("the file ends within a record")
-    assert [sink.parts for sink in kept[1:]] == [[]] * (shares - 1)
-    assert sum(sink.segments for sink in kept) == read.tallies["frames"]
-
-
-def test_a_whole_file_that_is_no_capture_is_told_once(tmp_path):
-    path, sinks = write(tmp_path / "a", b"no capture at all"), [Kept(), Kept()]
-    for share, sink in enumerate(sinks):
-        list(whole.WholeFile(CaptureFile(str(path)), {"share": share, "shares": 2}, sink).follow())
-
-    assert [len(sink.parts) for sink in sinks] == [1, 0]
-    assert "not a capture" in sinks[0].parts[0]["problem"]
 
 
 def test_segments_that_overlap_count_their_new_bytes_once(tmp_path):
