@@ -26,6 +26,7 @@ from brokerlab.lab.guards import machine_reasons, meter_reasons
 from brokerlab.lab.networks import Record, capturing, open_ground
 from brokerlab.lab.remote import below_prefix, open_way_in
 from brokerlab.lab.sampling import Sampler
+from brokerlab.lab.stand import Stand
 from brokerlab.lab.starting import Started, start_by_message
 from brokerlab.lab.surroundings import Lookout, summarize
 from brokerlab.lab.system import System
@@ -100,16 +101,7 @@ class _Walk:
 
     def _go(self, stack: ExitStack) -> Verdict:
         cell, record = self._run.cell, Record(self._manifest, self._directory)
-        self._ground = stack.enter_context(
-            open_ground(
-                cell.topology,
-                nodes=cell.ensemble.nodes,
-                seed=self._run.seed,
-                record=record,
-                say=self._watcher.phase_started,
-            )
-        )
-        stand = self._ground.stand
+        stand = self._open_ground(stack, record)
         hosts = [place.address for place in stand.brokers]
         access = stack.enter_context(open_way_in(cell, self._clients, hosts=hosts, beside=self._cast.beside))
         if driver(cell.broker.driver).abilities.has_port_per_protocol:
@@ -168,6 +160,19 @@ class _Walk:
         with self._phase("teardown"):
             stopped = self._crew.stop()
         return self._judge(stopped, counted)
+
+    def _open_ground(self, stack: ExitStack, record: Record) -> Stand:
+        cell = self._run.cell
+        self._ground = stack.enter_context(
+            open_ground(
+                cell.topology,
+                nodes=cell.ensemble.nodes,
+                seed=self._run.seed,
+                record=record,
+                say=self._watcher.phase_started,
+            )
+        )
+        return self._ground.stand
 
     # -- the phases -----------------------------------------------------------------------------------------------
 
