@@ -1,6 +1,6 @@
 """Ensembles as BORDER draws them (paper 001): delay by locality, traffic by phase, CPU over memory, and by rate.
 
-Its Figures 4 to 8 have no printed values; what it says of them in words stands beside ours in the claims.
+Its Figures 4 to 8 have no printed values; what it says of them in words is `brokerlab published 001 intext`.
 """
 
 from collections.abc import Iterable
