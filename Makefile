@@ -41,6 +41,7 @@ help:
 
 setup: .venv/.ready
 	@tools/ensure-java
+	@tools/keep-classes || echo "Spark's Java classes could not be kept: analyses will start some seconds later."
 
 # The stamp is touched last, so a set-up that was cut off is finished by the next call.
 .venv/.ready: $(made_of)

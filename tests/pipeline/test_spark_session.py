@@ -50,3 +50,21 @@ def test_only_session_opens_spark_and_nothing_needs_the_classic_one():
 
     assert builders == ["session.py"]
     assert classic == []
+
+
+def test_java_begins_with_the_classes_that_were_kept_and_a_spoilt_archive_is_passed_over(tmp_path):
+    """An archive that Java cannot use costs seconds, never a result or a word on the terminal."""
+    spoilt = tmp_path / "kept.jsa"
+    spoilt.write_bytes(b"no archive")
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from brokerlab.pipeline import session\n"
+        "session.class_archive = lambda java: Path(sys.argv[1])\n"
+        "with session.open_session(app='kept', master='local[1]') as spark:\n"
+        "    print(spark.range(3).count(), spark.conf.get('spark.driver.extraJavaOptions').count(sys.argv[1]))\n"
+    )
+    for archive, times in ((spoilt, 1), (tmp_path / "none.jsa", 0)):
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(archive)], capture_output=True, text=True, timeout=120, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"3 {times}\n", "")

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from brokerlab.errors import UserError
-from brokerlab.pipeline.java import find_java, use_java
+from brokerlab.pipeline.java import class_archive, find_java, use_java
 
 pytestmark = pytest.mark.unit
 
@@ -75,3 +75,14 @@ def test_no_java_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="Java 17") as problem:
         use_java()
     assert "openjdk-17-jre-headless" in problem.value.hint
+
+
+def test_kept_classes_are_of_one_java_and_one_spark(tmp_path: Path) -> None:
+    archives = set()
+    for version in ("17.0.15", "21.0.2"):
+        java(tmp_path / version, version)
+        found = find_java({"JAVA_HOME": str(tmp_path / version), "PATH": ""}, installed=tmp_path / "none")
+        assert found
+        assert f"java-{version}-spark-" in class_archive(found).name
+        archives.add(class_archive(found))
+    assert len(archives) == 2

@@ -3,7 +3,7 @@
 import os
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import brokerlab
 from brokerlab import inventory
 from brokerlab.errors import UserError
-from brokerlab.pipeline.java import use_java
+from brokerlab.pipeline.java import Java, class_archive, use_java
 from brokerlab.pipeline.master import Master, master_of
 
 _PACKAGE = Path(brokerlab.__file__).parent
@@ -30,12 +30,13 @@ _ONCE = {
 
 
 def open_session(
-    *, app: str, memory_gib: int = 1, master: str | None = None, has_effects: bool = False
+    *, app: str, memory_gib: int = 1, master: str | None = None, has_effects: bool = False, archive: Path | None = None
 ) -> SparkSession:
     """A Spark session on all cores of this machine, unless `master` names another place (pipeline/master.py).
 
     Whoever opens it stops it: `with open_session(app=...) as spark:`.
     `has_effects` is for tasks that do more than compute: none of theirs is made a second time.
+    `archive` is a file that Java leaves its classes in when it ends, for others to start with (java.class_archive).
     Java's own standard error goes to a file for as long as it lives, because it warns of its modules whatever
     it is told. That takes this process's standard error aside while Java starts.
     """
@@ -45,7 +46,8 @@ def open_session(
     if place.kind == "connect":
         session = _connected(place, app)
     else:
-        chosen = settings(memory_gib=memory_gib, folder=folder, place=place)
+        options = _of_classes(use_java(), archive)
+        chosen = settings(memory_gib=memory_gib, folder=folder, place=place, java_options=options)
         session = _started(place, app, {**chosen, **(_ONCE if has_effects else {})}, folder)
     if place.kind != "local":
         # Workers elsewhere need the modules that the tasks are made of; the libraries below them they must have.
@@ -54,7 +56,6 @@ def open_session(
 
 
 def _started(place: Master, app: str, chosen: Mapping[str, str], folder: Path) -> SparkSession:
-    use_java()
     builder = SparkSession.builder.appName(app).master(place.url)
     for name, value in chosen.items():
         builder = builder.config(name, value)
@@ -119,7 +120,17 @@ def _session_settings() -> dict[str, str]:
     }
 
 
-def settings(*, memory_gib: int, folder: Path, place: Master) -> Mapping[str, str]:
+def _of_classes(java: Java, archive: Path | None) -> list[str]:
+    """Java's options to write an archive of its classes, or to begin with the one that is there."""
+    kept = class_archive(java)
+    if archive is not None:
+        return [f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:disable"]
+    return [f"-XX:SharedArchiveFile={kept}", "-Xlog:disable"] if kept.exists() else []  # it warns if it cannot use it
+
+
+def settings(
+    *, memory_gib: int, folder: Path, place: Master, java_options: Sequence[str] = ()
+) -> Mapping[str, str]:
     """Every setting that is not Spark's own choice, with its reason."""
     quiet = folder / "log4j2.properties"
     temporary = folder / "java"
@@ -139,6 +150,7 @@ def settings(*, memory_gib: int, folder: Path, place: Master) -> Mapping[str, st
                 "-XX:-UsePerfData",  # nobody watches it, and its file would stay
                 "-XX:TieredStopAtLevel=1",  # seconds of work: compiling thoroughly costs more than it gains
                 "-XX:+UseSerialGC",  # two cores and one GiB: collector threads would take the workers' time
+                *java_options,
             ]
         ),
         **_session_settings(),
