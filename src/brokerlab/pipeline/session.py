@@ -128,9 +128,7 @@ def _of_classes(java: Java, archive: Path | None) -> list[str]:
     return [f"-XX:SharedArchiveFile={kept}", "-Xlog:disable"] if kept.exists() else []  # it warns if it cannot use it
 
 
-def settings(
-    *, memory_gib: int, folder: Path, place: Master, java_options: Sequence[str] = ()
-) -> Mapping[str, str]:
+def settings(*, memory_gib: int, folder: Path, place: Master, java_options: Sequence[str] = ()) -> Mapping[str, str]:
     """Every setting that is not Spark's own choice, with its reason."""
     quiet = folder / "log4j2.properties"
     temporary = folder / "java"
