@@ -16,6 +16,7 @@ from brokerlab.lab.ensemble import bridges_of
 from brokerlab.pipeline.java import HINT, find_java
 from brokerlab.quality.study import collected, is_classification, model_of, read_classification
 from brokerlab.study.ensemble_values import BridgeShape, Join
+from brokerlab.study.factors import FACTORS
 from brokerlab.study.fault_values import Faults
 from brokerlab.study.nearest import listed
 from brokerlab.study.plan import Cell, Plan, plan_json
@@ -114,7 +115,10 @@ def faults_lines(faults: Faults) -> Iterator[str]:
 
 def _print_cells(cells: tuple[Cell, ...]) -> None:
     factors = [name for name, _ in cells[0].levels] if cells else []
-    rows = [[*(str(level) for _, level in cell.levels), cell.broker.driver, cell.broker.preset] for cell in cells]
+    rows = [
+        [*(str(FACTORS[name].written(level)) for name, level in cell.levels), cell.broker.driver, cell.broker.preset]
+        for cell in cells
+    ]
     table(Columns((*factors, "driver", "preset")), rows)
 
 

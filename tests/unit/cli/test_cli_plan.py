@@ -43,6 +43,17 @@ def test_plan_for_people(brokerlab: Program, study: Path) -> None:
     assert not set("─│┃━┏") & set(done.stdout)
 
 
+def test_levels_are_told_with_their_units(brokerlab: Program, study: Path) -> None:
+    levels = ("scenario.variables.link_rate=[none, 1 Mbit/s]", "scenario.variables.rtt=[5 ms]")
+    topology = "scenario.topology={shape: chain, sites: 2}"
+    done = brokerlab("plan", str(study), *(word for each in (*levels, topology) for word in ("--set", each)))
+
+    assert done.returncode == 0, done.stderr
+    assert "1 Mbit/s" in done.stdout
+    assert "5 ms" in done.stdout
+    assert "1000000" not in done.stdout
+
+
 def test_plan_says_what_is_done_to_the_system(brokerlab: Program, study: Path) -> None:
     text = study.read_text(encoding="utf-8")
     faults = "scenario:\n  faults: [{do: stop, at: 200 ms, for: 100 ms}, {do: storm, delivered: 10}]\n"
