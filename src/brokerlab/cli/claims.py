@@ -18,13 +18,15 @@ _VERDICTS = ("does not hold", "undecided", "holds")
 
 
 def claims(
-    directory: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="Results of ours; without them, the papers' own numbers.")
+    directories: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[DIR]...", help="Results of ours; without them, the papers' own numbers."),
     ] = None,
     paper_id: Annotated[str | None, typer.Option("--paper", metavar="PAPER", help="Only claims of this one.")] = None,
     file: Annotated[Path | None, typer.Option("--file", metavar="FILE", help="Claims of your own (YAML).")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Where the table goes; else DIR, or results/claims.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Where the table goes; else the first DIR, or results/claims."),
     ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="As CSV.")] = False,
     json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
@@ -37,8 +39,8 @@ def claims(
     chosen = [claim for claim in read_claims(file) if paper_id in (None, claim.paper)]
     if not chosen:
         raise UserError("there is no claim to check")
-    ours = None if directory is None else open_results(directory)
-    results = StudyDirectory(out) if out else ours or StudyDirectory(Path("results") / "claims")
+    ours = [open_results(directory) for directory in directories or ()]
+    results = StudyDirectory(out) if out else ours[0] if ours else StudyDirectory(Path("results") / "claims")
     use_java()
     from brokerlab.pipeline.claims import write_claims  # noqa: PLC0415 - loads Spark
     from brokerlab.pipeline.session import open_session  # noqa: PLC0415

@@ -81,7 +81,7 @@ def _write_tables(
             if tallies:
                 step("table claims")
                 about = [claim for claim in read_claims() if claim.paper == "000" and claim.kind in ("share", "member")]
-                write_claims(spark, about, ours=None, to=results)
+                write_claims(spark, about, ours=(), to=results)
 
 
 def print_ranking(results: StudyDirectory) -> None:

@@ -9,11 +9,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from brokerlab.errors import UserError
-from brokerlab.pipeline.beside import our_rows
+from brokerlab.pipeline.own_values import name_of, own_values, varying
 from brokerlab.pipeline.placing import place
-from brokerlab.pipeline.schemas.printed import ABOUT_CLAIMS, CHANGE_CLAIMS, ORDER_CLAIMS, VALUES
+from brokerlab.pipeline.schemas.printed import ABOUT_CLAIMS, LEVEL_CLAIMS, VALUES
 from brokerlab.pipeline.sources import small_frame
 from brokerlab.pipeline.transforms import claims as rules
+from brokerlab.pipeline.transforms.claims_levels import change_findings, limit_findings, order_findings
 from brokerlab.published.claims import Claim
 from brokerlab.published.values import Value, broker_name, published_values
 from brokerlab.record.directory import StudyDirectory
@@ -25,17 +26,16 @@ _OF_ONE = {
     "stands": rules.stands_findings,
     "survive": rules.survive_findings,
 }
-_OURS_TOO = ("order", "change")  # the other rules are about how a paper prints its numbers
+_OURS_TOO = ("order", "change", "limit")  # the other rules are about how a paper prints its numbers
 
 
 def write_claims(
-    spark: SparkSession, claims: Sequence[Claim], *, ours: StudyDirectory | None, to: StudyDirectory
+    spark: SparkSession, claims: Sequence[Claim], *, ours: Sequence[StudyDirectory], to: StudyDirectory
 ) -> None:
-    """Writes the table `claims`: against the printed numbers, or against those of a study of ours."""
-    name = None if ours is None else ours.path.resolve().name
-    values = published_values() if ours is None else our_values(ours, study=str(name))
+    """Writes the table `claims`: against the printed numbers, or against those of studies of ours."""
+    values = own_values(ours) if ours else published_values()
     with _told_as_user_error():
-        place(claims_frame(spark, claims, values, ours=name), to, "claims")
+        place(claims_frame(spark, claims, values, ours=name_of(ours) if ours else None), to, "claims")
 
 
 def claims_frame(
@@ -43,11 +43,15 @@ def claims_frame(
 ) -> DataFrame:
     """The table `claims` of these values."""
     frame = small_frame(spark, [asdict(value) for value in values], VALUES)
-    orders = small_frame(spark, [_order(claim, ours) for claim in claims if claim.kind == "order"], ORDER_CLAIMS)
-    changes = small_frame(spark, [_change(claim, ours) for claim in claims if claim.kind == "change"], CHANGE_CLAIMS)
+    splits = () if ours is None else varying(values)
+
+    def of(kind: str) -> DataFrame:
+        return small_frame(spark, [_row(claim, ours) for claim in claims if claim.kind == kind], LEVEL_CLAIMS)
+
     found = [
-        rules.order_findings(frame, claims=orders.withColumnRenamed("qos", "qos_wanted"), is_complete=ours is None),
-        rules.change_findings(frame, claims=changes),
+        order_findings(frame, claims=of("order"), is_complete=ours is None, splits=splits),
+        change_findings(frame, claims=of("change"), splits=splits),
+        limit_findings(frame, claims=of("limit"), splits=splits),
     ]
     for claim in claims:
         if claim.kind in _OF_ONE and ours is None:
@@ -68,50 +72,32 @@ def claims_frame(
     return rules.claims_table(rules.union(found), about=small_frame(spark, about, ABOUT_CLAIMS))
 
 
-def our_values(results: StudyDirectory, *, study: str) -> list[Value]:
-    """Means of cells of ours, under the names that the printed ones have."""
-    return [_our_value(study, row) for row in our_rows(results)]
+def _row(claim: Claim, ours: str | None) -> dict[str, Any]:
+    """A claim of the rules over levels, as a row of LEVEL_CLAIMS."""
+    rule, asks = claim.rule, next((name for name in ("first", "last", "order") if name in claim.rule), None)
+    of = {"order": "broker", "change": "environment", "limit": None}[claim.kind] if "of" not in rule else rule["of"]
 
+    def levels(key: str | None) -> list[str] | None:
+        written = None if key is None else claim.list_of(key)
+        return _brokers(written) if of == "broker" else written
 
-def _our_value(study: str, row: Mapping[str, Any]) -> Value:
-    levels = row["levels"]
-    others = {name: level for name, level in levels.items() if name not in ("broker", "qos", "environment")}
-    return Value(
-        source=study,
-        broker=row["broker"],
-        printed_broker=row["our_broker"],
-        version=row["our_version"],
-        qos=row["our_qos"],
-        environment=levels.get("environment"),
-        kind=None,
-        interval_ms=None,
-        statistic=row["our_statistic"],
-        variant=", ".join(f"{name} {level}" for name, level in others.items()) or None,
-        feature=None,
-        outcome=None,
-        metric=row["metric"],
-        value=row["our_value"],
-        bound="",
-        printed=f"{row['our_value']:g}",
-        unit="",
-        note="",
-    )
-
-
-def _order(claim: Claim, ours: str | None) -> dict[str, Any]:
-    asks = next(name for name in ("first", "last", "order") if name in claim.rule)
+    where = {name: _brokers(each) if name == "broker" else each for name, each in claim.where().items()}
     return {
         "claim": claim.id,
         "sources": claim.list_of("source") if ours is None else None,
-        "metric": claim.rule["metric"],
-        "lowest": bool(claim.rule["lowest"]),
-        "each": claim.list_of("each"),
-        "qos": claim.list_of("qos"),
-        "intervals_ms": claim.list_of("interval_ms") if ours is None else None,
-        "among": _brokers(claim.list_of("among")) or (None if ours is None else _printed_brokers(claim)),
+        "metric": rule["metric"],
+        "of": of,
+        "each": claim.list_of("each") or (["broker", "qos"] if claim.kind == "change" else []),
+        "where": list(where.items()),
+        "among": _brokers(claim.list_of("among")) or (_printed_brokers(claim) if ours and of == "broker" else None),
         "without": _brokers(claim.list_of("without")),
+        "lowest": rule.get("lowest"),
         "asks": asks,
-        "expected": _brokers(claim.list_of(asks)),
+        "expected": levels(asks),
+        "before": levels("from"),
+        "after": levels("to"),
+        "at_least": rule.get("at_least"),
+        "at_most": rule.get("at_most"),
     }
 
 
@@ -119,17 +105,6 @@ def _printed_brokers(claim: Claim) -> list[str] | None:
     """Whom the paper compares: of brokers that it does not have a claim says nothing."""
     sources = claim.list_of("source") or []
     return sorted({each.broker for each in published_values() if each.source in sources and each.broker}) or None
-
-
-def _change(claim: Claim, ours: str | None) -> dict[str, Any]:
-    return {
-        "claim": claim.id,
-        "sources": claim.list_of("source") if ours is None else None,
-        "metric": claim.rule["metric"],
-        "lowest": bool(claim.rule["lowest"]),
-        "before": claim.rule["from"],
-        "after": claim.rule["to"],
-    }
 
 
 def _named(rule: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,17 +15,26 @@ from brokerlab.study.nearest import listed, nearest
 # The keys that a kind of rule needs, and those that it may have.
 _NEEDED: Mapping[str, frozenset[str]] = {
     "order": frozenset({"source", "metric", "lowest", "each"}),
-    "change": frozenset({"source", "metric", "lowest", "from", "to"}),
+    "change": frozenset({"source", "metric", "from", "to"}),
+    "limit": frozenset({"source", "metric", "each"}),
     "formula": frozenset({"source", "each", "of", "expression"}),
     "share": frozenset({"source", "outcome", "group"}),
     "member": frozenset({"broker", "group", "is"}),
     "stands": frozenset({"source", "metric", "environment", "brokers"}),
     "survive": frozenset({"source", "qos"}),
 }
+_BOUNDS = ("at_least", "at_most")
 _ALLOWED: Mapping[str, frozenset[str]] = {
-    "order": frozenset({"qos", "interval_ms", "among", "without", "first", "last", "order"}),
+    "order": frozenset({"of", "where", "among", "without", "first", "last", "order"}),
+    "change": frozenset({"of", "where", "each", "lowest", *_BOUNDS}),
+    "limit": frozenset({"where", *_BOUNDS}),
     "formula": frozenset({"equals", "within", "within_percent", "below", "above", "also"}),
     "share": frozenset({"rest", "says"}),
+}
+# Of these kinds exactly one of the keys says what is claimed; bounds may be one or both.
+_ONE_OF: Mapping[str, tuple[str, ...]] = {
+    "order": ("first", "last", "order"),
+    "formula": ("equals", "below", "above"),
 }
 RULES = tuple(_NEEDED)
 
@@ -47,9 +56,11 @@ class Claim:
     def list_of(self, key: str) -> list[str] | None:
         """A list of names, whether one or several are written; None where nothing is."""
         written = self.rule.get(key)
-        if written is None:
-            return None
-        return [str(each) for each in written] if isinstance(written, list) else [str(written)]
+        return None if written is None else _texts(written)
+
+    def where(self) -> dict[str, list[str]]:
+        """The levels that the claim is about, by factor."""
+        return {str(name): _texts(levels) for name, levels in self.rule.get("where", {}).items()}
 
     def in_words(self) -> str:
         return f"{self.kind}: " + ", ".join(f"{key} {_words(value)}" for key, value in self.rule.items())
@@ -89,11 +100,25 @@ def _claim(place: str, number: int, entry: Any) -> Claim:
     if missing or unknown:
         told = [f"lacks {listed(missing)}"] * bool(missing) + [f"has no key {listed(unknown)}"] * bool(unknown)
         raise UserError(f"{where}: the rule {kind} {' and '.join(told)}")
-    if kind == "order" and sum(key in settings for key in ("first", "last", "order")) != 1:
-        raise UserError(f"{where}: the rule order needs one of first, last and order")
-    if kind == "formula" and sum(key in settings for key in ("equals", "below", "above")) != 1:
-        raise UserError(f"{where}: the rule formula needs one of equals, below and above")
+    _check_what_is_claimed(where, kind, settings)
     return Claim(str(entry["id"]), str(entry["section"]), str(entry["text"]), kind, settings)
+
+
+def _check_what_is_claimed(where: str, kind: str, settings: Mapping[str, Any]) -> None:
+    choices = _ONE_OF.get(kind, ())
+    if choices and sum(key in settings for key in choices) != 1:
+        raise UserError(f"{where}: the rule {kind} needs one of {listed(choices)}")
+    is_bounded = any(key in settings for key in _BOUNDS)
+    if kind == "limit" and not is_bounded:
+        raise UserError(f"{where}: the rule limit needs {' or '.join(_BOUNDS)}")
+    if kind == "change" and is_bounded == ("lowest" in settings):
+        raise UserError(f"{where}: the rule change needs lowest, or {' or '.join(_BOUNDS)} of the ratio")
+    if not isinstance(settings.get("where", {}), dict):
+        raise UserError(f"{where}: where is a mapping of factors to one level or several")
+
+
+def _texts(written: Any) -> list[str]:
+    return [str(each) for each in written] if isinstance(written, list) else [str(written)]
 
 
 def _words(value: Any) -> str:
@@ -102,5 +127,5 @@ def _words(value: Any) -> str:
     if isinstance(value, list):
         return " > ".join(map(str, value)) or "all together"
     if isinstance(value, dict):
-        return " ".join(map(str, value.values()))
+        return " ".join(f"{name} {' or '.join(_texts(each))}" for name, each in value.items())
     return str(value)

@@ -3,6 +3,7 @@
     002/table8, EMQ X, QoS 0, average_system_cpu_usage, 98.71   ──►   emqx, 0, average_cpu_usage, 98.71
 
 A printed bound such as >250000 keeps its sign in `bound` and its number in `value`; a dash or a word has no value.
+What a paper varies stands in `levels`, in the words of our factors: a test there and back is the role echo.
 """
 
 import re
@@ -15,10 +16,17 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from brokerlab.published.library import PublishedTable, Row, published, published_names
+from brokerlab.study.quantity import per_s_text
 
 _BOUNDED = re.compile(r"^([<>~]?)\s*([0-9]+(?:\.[0-9]+)?)$")
 _OUTCOMES = ("satisfaction_level", "implemented_levels", "operating_systems", "languages", "protocols")
 _GROUPS = "000/classification"
+_PUBLISHED = 4000  # messages of a run of 004's Table IV, in all of its columns
+# Words of the papers 003 and 004 for levels of our factors.
+_ROLES = {"1-jitter": "one-way", "2-board-echo": "echo", "3-self-loop": "loop"}
+_ROLES |= {"test1": "one-way", "test2": "echo", "test3": "loop"}
+_BRIDGE_PER = {"AUT 1": "pair", "AUT 2": "publisher"}
+_IN_NAME = re.compile(r"_([0-9]+)ms$")  # an interval that is part of a metric's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +51,16 @@ class Value:
     printed: str
     unit: str
     note: str
+    levels: tuple[tuple[str, str], ...] = ()  # of the circumstances that claims may be about, as a study writes them
 
 
 @cache
 def published_values() -> tuple[Value, ...]:
-    """Every printed value that is a number or a bound of one, and every membership in a group."""
-    return tuple(value for name in published_names() for value in _values_of(published(name)))
+    """Every printed value that is a number or a bound of one, what follows from them, and memberships in groups."""
+    tables = [published(name) for name in published_names()]
+    return tuple(
+        value for table in tables for value in (*_values_of(table), *(_value(table, row) for row in _derived(table)))
+    )
 
 
 def values_of(name: str) -> tuple[Value, ...]:
@@ -98,6 +110,17 @@ def _values_of(table: PublishedTable) -> list[Value]:
     return [_value(table, row) for row in rows]
 
 
+def _derived(table: PublishedTable) -> Iterator[Row]:
+    """What follows from what a table prints, or stands there as a mark: for claims, not to be shown as printed."""
+    for row in table.rows if "metric" in table.columns else ():
+        if "loss_pct" in row:
+            yield {**row, "metric": "failure_rate", "value": row["loss_pct"], "unit": "%"}
+        if row["metric"] == "latency_mean" and "flag" in row:
+            yield {**row, "metric": "collapsed", "value": str(int(row["flag"] == "collapse")), "unit": ""}
+        if row["metric"] == "lost_messages_end_to_end":
+            yield {**row, "metric": "failure_rate", "value": str(100 * float(row["value"]) / _PUBLISHED), "unit": "%"}
+
+
 def _value(table: PublishedTable, row: Row) -> Value:
     printed = (row.get("value") or "").strip()
     match = _BOUNDED.match(printed)
@@ -121,7 +144,31 @@ def _value(table: PublishedTable, row: Row) -> Value:
         printed=printed,
         unit=row.get("unit") or "",
         note=row.get("note") or "",
+        levels=tuple(_levels(row)),
     )
+
+
+def _levels(row: Row) -> Iterator[tuple[str, str]]:
+    """Factors of ours that the row is a level of."""
+    if row.get("broker"):
+        yield "broker", broker_name(row["broker"])
+    if row.get("broker") == "clustered":  # 001: all of its clusters together
+        yield "join", "cluster"
+    for name in ("qos", "environment"):
+        if row.get(name):
+            yield name, row[name]
+    in_name = _IN_NAME.search(row["metric"])
+    interval_ms = row.get("interval_ms") or (in_name.group(1) if in_name else "")
+    if interval_ms:
+        yield "rate", per_s_text(1000 / float(interval_ms))
+    if row.get("test") in _ROLES:
+        yield "role", _ROLES[row["test"]]
+    if row.get("architecture"):
+        yield "bridge_per", _BRIDGE_PER[row["architecture"]]
+        yield "length", f"{row['bridge_topic_bytes']} B"
+        yield "behaviour", "per-message-abrupt"  # what its gateways did, whatever their paper calls it
+    if row.get("payload_kb"):
+        yield "payload", f"{row['payload_kb']} kB"
 
 
 def _variant(row: Row) -> str | None:

@@ -92,6 +92,19 @@ def test_an_unknown_name_is_refused_with_the_nearest(ask, message, hint):
             "- {id: x, section: '1', text: t, rule: {kind: order, source: [a], metric: m, lowest: true, each: []}}",
             "needs one of first, last and order",
         ),
+        (
+            "- {id: x, section: '1', text: t, rule: {kind: limit, source: [a], metric: m, each: []}}",
+            "the rule limit needs at_least or at_most",
+        ),
+        (
+            "- {id: x, section: '1', text: t, rule: {kind: change, source: [a], metric: m, from: a, to: b}}",
+            "the rule change needs lowest, or at_least or at_most of the ratio",
+        ),
+        (
+            "- {id: x, section: '1', text: t,"
+            " rule: {kind: limit, source: [a], metric: m, each: [], at_most: 1, where: qos}}",
+            "where is a mapping",
+        ),
         ("- {id: [", "the claims cannot be read"),
     ],
 )

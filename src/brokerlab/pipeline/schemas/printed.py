@@ -1,6 +1,8 @@
 """Between jobs: what was printed, and claims about it."""
 
-from brokerlab.pipeline.schemas.kinds import BOOL, INT, REAL, TEXT, TEXTS, schema
+from pyspark.sql import types as T
+
+from brokerlab.pipeline.schemas.kinds import BOOL, INT, REAL, TEXT, TEXT_BY_TEXT, TEXTS, schema
 
 # One row per printed number, or per number of ours under the same names; published/values.py says what they mean.
 VALUES = schema(
@@ -22,24 +24,27 @@ VALUES = schema(
     printed=TEXT,
     unit=TEXT,
     note=TEXT,
+    levels=TEXT_BY_TEXT,
 )
 
-# Claims of the rule `order`; null lists mean everything.
-ORDER_CLAIMS = schema(
+# Claims of the rules order, change and limit; null lists mean everything.
+LEVEL_CLAIMS = schema(
     claim=TEXT,
     sources=TEXTS,
     metric=TEXT,
-    lowest=BOOL,  # the lowest value is best
-    each=TEXTS,  # columns whose values make a cell
-    qos=TEXTS,
-    intervals_ms=TEXTS,
-    among=TEXTS,
+    of=TEXT,  # the axis: broker, or a factor whose levels are compared; null: nothing is compared
+    each=TEXTS,  # levels that make a cell
+    where=T.MapType(TEXT, TEXTS),  # levels that a value must have, one of several
+    among=TEXTS,  # brokers
     without=TEXTS,
-    asks=TEXT,  # first | last | order
-    expected=TEXTS,  # brokers
+    lowest=BOOL,  # the lowest value is best
+    asks=TEXT,  # of order: first | last | order
+    expected=TEXTS,
+    before=TEXTS,  # of change: levels
+    after=TEXTS,
+    at_least=REAL,  # of the ratio of a change, or of a value
+    at_most=REAL,
 )
-
-CHANGE_CLAIMS = schema(claim=TEXT, sources=TEXTS, metric=TEXT, lowest=BOOL, before=TEXT, after=TEXT)
 
 # One row per claim and cell: what its rule found there.
 FINDINGS = schema(claim=TEXT, cell=TEXT, holds=BOOL, said=TEXT)

@@ -1,4 +1,4 @@
-"""Claims held against numbers: each rule gives one finding per claim and cell, and a claim is what its findings say."""
+"""Claims about how a paper prints its numbers, one finding per claim and cell; a claim is what its findings say."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,117 +8,9 @@ from pyspark.sql import functions as F
 
 from brokerlab.pipeline.schemas.claims import TABLE
 from brokerlab.pipeline.schemas.printed import FINDINGS
+from brokerlab.pipeline.transforms.claims_levels import number_text
 
 _SHOWN = 8  # cells that a claim which holds is told with; one that does not is told with all that contradict it
-_DIGITS = 2
-
-
-def order_findings(values: DataFrame, *, claims: DataFrame, is_complete: bool) -> DataFrame:
-    """One row per claim and cell: whether brokers stand in the claimed order by the mean of a metric.
-
-    Ties count as either order. `is_complete`: a broker that the numbers have and the claim leaves out contradicts it.
-    """
-    ranked = _ranked(values.join(claims, on="metric", how="inner").where(_is_meant()))
-    brokers = F.transform("ranking", lambda entry: entry["broker"])
-    expected = F.filter("expected", lambda name: F.array_contains(brokers, name))
-    left_out = F.array_except(F.transform("ranking", lambda e: e["label"]), _labels_of(expected))
-    return ranked.select(
-        "claim",
-        "cell",
-        _order_holds(expected, is_complete=is_complete).alias("holds"),
-        F.concat(
-            _in_cell(),
-            F.array_join(F.transform("ranking", lambda e: F.concat_ws(" ", e["label"], _number(e["value"]))), ", "),
-            F.when(
-                (F.col("asks") == "order") & (F.size(left_out) > 0) & F.lit(is_complete),
-                F.concat(F.lit(" (left out: "), F.array_join(left_out, ", "), F.lit(")")),
-            ).otherwise(""),
-        ).alias("said"),
-    ).to(FINDINGS)
-
-
-def _is_meant() -> Column:
-    """Whether a value is one that the claim is about."""
-
-    def is_in(names: str, column: str) -> Column:
-        return F.col(names).isNull() | F.array_contains(names, F.col(column))
-
-    without = F.col("without").isNull() | ~F.array_contains("without", F.col("broker"))
-    chosen = is_in("sources", "source") & is_in("qos_wanted", "qos") & is_in("intervals_ms", "interval_ms")
-    return chosen & is_in("among", "broker") & without & F.col("value").isNotNull() & F.col("broker").isNotNull()
-
-
-def _ranked(meant: DataFrame) -> DataFrame:
-    """One row per claim and cell with its brokers from best to worst."""
-    key = F.when(F.col("lowest"), F.col("value")).otherwise(-F.col("value"))
-    means = (
-        meant.withColumn("cell", _cell())
-        .groupBy("claim", "cell", "lowest", "asks", "expected", "broker")
-        .agg(F.avg("value").alias("value"), F.min("printed_broker").alias("label"))
-    )
-    entry = F.struct(key.alias("key"), "label", "broker", "value")
-    return means.groupBy("claim", "cell", "asks", "expected").agg(F.array_sort(F.collect_list(entry)).alias("ranking"))
-
-
-def _cell() -> Column:
-    """What tells a cell of a claim, as text: the columns in `each` that have a value."""
-    parts = {
-        "source": F.col("source"),
-        "qos": F.concat(F.lit("QoS "), F.col("qos")),
-        "interval_ms": F.concat(F.col("interval_ms"), F.lit(" ms")),
-    }
-    shown = [F.when(F.array_contains("each", F.lit(name)), text) for name, text in parts.items()]
-    return F.concat_ws(", ", *shown, "variant")
-
-
-def _order_holds(expected: Column, *, is_complete: bool) -> Column:
-    first, last = F.element_at("ranking", 1)["key"], F.element_at("ranking", -1)["key"]
-    keys = F.transform(expected, _key_of)
-    is_sorted = F.array_sort(keys) == keys
-    has_all = F.size("ranking") <= F.size(expected) if is_complete else F.lit(True)
-    return (
-        F.when((F.size("ranking") < 2) | (F.size(expected) < 1), F.lit(None).cast("boolean"))
-        .when(F.col("asks") == "first", _key_of(F.element_at(expected, 1)) == first)
-        .when(F.col("asks") == "last", _key_of(F.element_at(expected, 1)) == last)
-        .when(F.size(expected) < 2, F.lit(None).cast("boolean"))
-        .otherwise(is_sorted & has_all)
-    )
-
-
-def _key_of(name: Column) -> Column:
-    return F.element_at(F.filter("ranking", lambda entry: entry["broker"] == name), 1)["key"]
-
-
-def _labels_of(names: Column) -> Column:
-    return F.transform(
-        F.filter("ranking", lambda entry: F.array_contains(names, entry["broker"])), lambda e: e["label"]
-    )
-
-
-def change_findings(values: DataFrame, *, claims: DataFrame) -> DataFrame:
-    """One row per claim, broker and QoS: whether a metric improved from one environment to another."""
-    meant = values.join(claims, on="metric", how="inner").where(
-        (F.col("sources").isNull() | F.array_contains("sources", F.col("source"))) & F.col("value").isNotNull()
-    )
-
-    def of(environment: Column) -> Column:
-        return F.avg(F.when(F.col("environment") == environment, F.col("value")))
-
-    pairs = meant.groupBy("claim", "lowest", "broker", "qos").agg(
-        F.min("printed_broker").alias("label"),
-        of(F.col("before")).alias("was"),
-        of(F.col("after")).alias("became"),
-    )
-    is_better = F.when(F.col("lowest"), F.col("became") < F.col("was")).otherwise(F.col("became") > F.col("was"))
-    told = F.concat(
-        F.col("label"), F.lit(", QoS "), F.col("qos"), F.lit(": "), _number("was"), F.lit(" to "), _number("became")
-    )
-    both = F.col("was").isNotNull() & F.col("became").isNotNull()
-    return (
-        pairs.where(both)
-        .select("claim", F.concat_ws(", ", "broker", "qos").alias("cell"), is_better.alias("holds"), told.alias("said"))
-        .to(FINDINGS)
-    )
 
 
 def formula_findings(values: DataFrame, *, claim: str, rule: Mapping[str, Any]) -> DataFrame:
@@ -150,16 +42,16 @@ def formula_findings(values: DataFrame, *, claim: str, rule: Mapping[str, Any]) 
 def _formula_holds(rule: Mapping[str, Any]) -> tuple[Column, Column]:
     computed = F.col("computed")
     if "below" in rule:
-        return computed < float(rule["below"]), _number("computed")
+        return computed < float(rule["below"]), number_text("computed")
     if "above" in rule:
-        return computed >= float(rule["above"]), _number("computed")
+        return computed >= float(rule["above"]), number_text("computed")
     printed = F.col(rule["equals"])
     slack = F.lit(float(rule["within"])) if "within" in rule else F.abs(printed) * float(rule["within_percent"]) / 100
     told = F.concat(
         F.col(f"{rule['equals']}_bound"),
-        _number(rule["equals"]),
+        number_text(rule["equals"]),
         F.lit(" printed, "),
-        _number("computed"),
+        number_text("computed"),
         F.lit(" computed"),
     )
     return F.abs(computed - printed) <= slack, told
@@ -170,7 +62,7 @@ def _also(rule: Mapping[str, Any]) -> Column:
     return (
         F.lit("")
         if also is None
-        else F.concat(F.lit(f" ({also['what']} "), _number(F.expr(also["expression"])), F.lit(")"))
+        else F.concat(F.lit(f" ({also['what']} "), number_text(F.expr(also["expression"])), F.lit(")"))
     )
 
 
@@ -194,8 +86,8 @@ def share_findings(values: DataFrame, *, claim: str, rule: Mapping[str, Any]) ->
     swapped = F.concat(F.lit(", which the table prints for '"), others, F.lit("': the two rows are swapped"))
     listed = f" brokers {'not ' if rule.get('rest') else ''}listed as {rule['group']} are "
     said = F.concat(
-        F.lit(f"{rule['source']} prints "), _number("printed"), F.lit(f" % for '{rule['outcome']}'; "),
-        _number(counted), F.lit(" of "), _number("total"), F.lit(listed), _number(percent), F.lit(" %"),
+        F.lit(f"{rule['source']} prints "), number_text("printed"), F.lit(f" % for '{rule['outcome']}'; "),
+        number_text(counted), F.lit(" of "), number_text("total"), F.lit(listed), number_text(percent), F.lit(" %"),
         F.when(is_swapped, swapped).otherwise(""),
     )  # fmt: skip
     return (
@@ -258,9 +150,9 @@ def survive_findings(values: DataFrame, *, claim: str, rule: Mapping[str, Any]) 
     said = F.concat(
         "feature",
         F.lit(" sent "),
-        _number("published"),
+        number_text("published"),
         F.lit(" % and is "),
-        _number("arrived"),
+        number_text("arrived"),
         F.lit(" % of what arrived"),
     )
     return shares.select(
@@ -309,13 +201,3 @@ def union(findings: Sequence[DataFrame]) -> DataFrame:
     for each in others:
         first = first.unionByName(each)
     return first
-
-
-def _in_cell() -> Column:
-    return F.when(F.col("cell") == "", "").otherwise(F.concat("cell", F.lit(": ")))
-
-
-def _number(column: str | Column) -> Column:
-    """As text, to two decimals and without a zero that says nothing."""
-    value = F.col(column) if isinstance(column, str) else column
-    return F.regexp_replace(F.format_string("%,.2f", value.cast("double")), r"\.?0+$", "")
