@@ -31,6 +31,7 @@ BODIES = (
     "test_beside_papers.py",
     "test_claims_table.py",
     "test_quality_tables.py",
+    "test_tables_apart.py",
 )
 
 

@@ -42,7 +42,8 @@ def claims_frame(
     spark: SparkSession, claims: Sequence[Claim], values: Sequence[Value], *, ours: str | None = None
 ) -> DataFrame:
     """The table `claims` of these values."""
-    frame = small_frame(spark, [asdict(value) for value in values], VALUES)
+    # A number that is there twice is one number: means and counts of brokers take it once.
+    frame = small_frame(spark, [asdict(value) for value in dict.fromkeys(values)], VALUES)
     splits = () if ours is None else varying(values)
 
     def of(kind: str) -> DataFrame:

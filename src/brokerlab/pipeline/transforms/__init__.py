@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
+from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 
 
@@ -37,3 +38,11 @@ class Captures:
 def family(partials: DataFrame, name: str) -> DataFrame:
     """The rows of one family with their columns beside run_id."""
     return partials.where(F.col(name).isNotNull()).select("run_id", f"{name}.*")
+
+
+def one_each(rows: DataFrame, *key: str) -> DataFrame:
+    """The same rows; a key that is there twice fails the job, because it would count double in all that is joined."""
+    there = F.count("*").over(W.partitionBy(*key))
+    told = F.concat(F.lit("there twice: "), F.concat_ws(", ", *key))
+    is_alone = F.when(F.col("there") == 1, F.lit(True)).otherwise(F.raise_error(told).cast("boolean"))
+    return rows.withColumn("there", there).where(is_alone).drop("there")

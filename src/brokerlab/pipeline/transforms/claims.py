@@ -119,7 +119,8 @@ def member_findings(values: DataFrame, *, claim: str, rule: Mapping[str, Any]) -
 
 def stands_findings(values: DataFrame, *, claim: str, rule: Mapping[str, Any]) -> DataFrame:
     """One row: whether the table that the text names holds the metric of so many brokers in an environment."""
-    is_meant = (F.col("metric") == rule["metric"]) & (F.col("environment") == rule["environment"])
+    is_number = F.col("value").isNotNull()
+    is_meant = (F.col("metric") == rule["metric"]) & (F.col("environment") == rule["environment"]) & is_number
     held = values.groupBy("source").agg(F.count_distinct(F.when(is_meant, F.col("broker"))).alias("brokers"))
     enough = F.col("brokers") >= int(rule["brokers"])
     found = held.agg(
@@ -134,10 +135,13 @@ def stands_findings(values: DataFrame, *, claim: str, rule: Mapping[str, Any]) -
 
 
 def survive_findings(values: DataFrame, *, claim: str, rule: Mapping[str, Any]) -> DataFrame:
-    """One row: whether those that arrived are the mix of those that were published, within ten points."""
+    """One row: whether those that arrived are the mix of those that were published, within ten points.
+
+    A count that nobody knows leaves it undecided: shares of the others would be shares of something else.
+    """
     meant = values.where(F.col("source").isin(list(rule["source"])) & (F.col("qos") == rule["qos"]))
     of = {
-        name: F.sum(F.when(F.col("metric") == metric, F.col("value")))
+        name: _sum_if_known(F.col("metric") == metric)
         for name, metric in (("published", "published_messages"), ("lost", "lost_messages_mean_per_run"))
     }
     groups = meant.groupBy("feature").agg(*(total.alias(name) for name, total in of.items()))
@@ -146,7 +150,9 @@ def survive_findings(values: DataFrame, *, claim: str, rule: Mapping[str, Any]) 
         F.max_by("feature", arrived).alias("feature"),
         (100 * F.max(arrived) / F.sum(arrived)).alias("arrived"),
         (100 * F.max_by("published", arrived) / F.sum("published")).alias("published"),
+        F.bool_and(arrived.isNotNull()).alias("is_known"),
     )
+    is_same_mix = F.abs(F.col("arrived") - F.col("published")) < 10
     said = F.concat(
         "feature",
         F.lit(" sent "),
@@ -157,8 +163,14 @@ def survive_findings(values: DataFrame, *, claim: str, rule: Mapping[str, Any]) 
     )
     return shares.select(
         F.lit(claim).alias("claim"), F.col("feature").alias("cell"),
-        (F.abs(F.col("arrived") - F.col("published")) < 10).alias("holds"), said.alias("said"),
+        F.when(F.col("is_known"), is_same_mix).alias("holds"), said.alias("said"),
     ).to(FINDINGS)  # fmt: skip
+
+
+def _sum_if_known(is_meant: Column) -> Column:
+    """The sum of the values that are meant; null where one of them is not known, or there is none."""
+    is_known = F.count_if(is_meant & F.col("value").isNull()) == 0
+    return F.when(is_known, F.sum(F.when(is_meant, F.col("value"))))
 
 
 def claims_table(findings: DataFrame, *, about: DataFrame) -> DataFrame:

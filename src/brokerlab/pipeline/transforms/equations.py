@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import share
 from brokerlab.pipeline.schemas.equations import EQUATION_NAMES, EQUATIONS
+from brokerlab.pipeline.transforms import one_each
 from brokerlab.stats.formulas import HOURS_PER_MONTH
 
 MESSAGES_PER_DAY = (100_000, 218_772)  # what the paper's text reckons with, and what its file has
@@ -19,7 +20,7 @@ def equations_table(
 ) -> DataFrame:
     """One row per run and equation, all of them finished tables; null where a run does not tell."""
     counted = (
-        runs.select("run_id", "cell")
+        one_each(runs.select("run_id", "cell"), "run_id")
         .join(_times(latency), on="run_id", how="left")
         .join(_ledger(delivery), on="run_id", how="left")
         .join(_by_clients(throughput), on="run_id", how="left")
@@ -34,18 +35,19 @@ def equations_table(
 
 def _times(latency: DataFrame) -> DataFrame:
     whole = latency.where((F.col("kind") == "intended") & (F.col("group") == "all"))
-    return whole.select("run_id", "n", "mean_ms")
+    return one_each(whole.select("run_id", "n", "mean_ms"), "run_id")
 
 
 def _ledger(delivery: DataFrame) -> DataFrame:
     """What was lost of the whole run, warm-up included."""
-    lost, expected = F.sum("lost"), F.sum("expected")
-    return delivery.groupBy("run_id").agg((100 * share(lost, expected)).alias("failure_percent"))
+    is_told = F.count_if(F.col("lost").isNull() | F.col("expected").isNull()) == 0
+    failed = 100 * share(F.sum("lost"), F.sum("expected"))
+    return delivery.groupBy("run_id").agg(F.when(is_told, failed).alias("failure_percent"))
 
 
 def _by_clients(throughput: DataFrame) -> DataFrame:
     arrived = throughput.where(F.col("window") == "delivery")
-    return arrived.select("run_id", "seconds", "published", "acknowledged", "delivered")
+    return one_each(arrived.select("run_id", "seconds", "published", "acknowledged", "delivered"), "run_id")
 
 
 def _captured(legs: DataFrame) -> DataFrame:

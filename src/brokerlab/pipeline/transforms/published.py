@@ -8,6 +8,7 @@ from brokerlab.pipeline.schemas.published import TABLE
 
 # What is compared stands in one block: the same printed metric in the same circumstances, the same levels of ours.
 _BLOCK = ("source", "metric", "environment", "qos", "interval_ms", "statistic", "variant", "our_qos", "others")
+_TOLD_APART = ("printed_broker", "printed_version", "printed_value")  # rows of a paper that are one broker of ours
 
 
 def published_table(values: DataFrame, *, ours: DataFrame) -> DataFrame:
@@ -28,14 +29,16 @@ def published_table(values: DataFrame, *, ours: DataFrame) -> DataFrame:
     beside = one.join(two, on=same & same_qos & same_statistic, how="left").drop(
         F.col("lab.metric"), F.col("lab.broker")
     )
-    is_compared = (
+    is_comparable = (
         F.col("cell").isNotNull()
         & F.col("printed_value").isNotNull()
         & (F.col("bound") == "")
         & F.col("our_value").isNotNull()
-        & (F.row_number().over(W.partitionBy(*_BLOCK, "shared").orderBy("our_broker")) == 1)
     )
-    told = beside.withColumn("is_compared", is_compared)
+    names = W.partitionBy(*_BLOCK, "shared", "is_comparable").orderBy("our_broker", "cell", *_TOLD_APART)
+    told = beside.withColumn("is_comparable", is_comparable).withColumn(
+        "is_compared", F.col("is_comparable") & (F.row_number().over(names) == 1)
+    )
     return _with_places(told).coalesce(1).sortWithinPartitions(*_order()).to(TABLE.columns)
 
 
@@ -48,7 +51,8 @@ def _with_places(told: DataFrame) -> DataFrame:
         "compared": F.when(F.col("is_compared"), compared),
     }
     placed = told.withColumns(ranks)
-    whole = block.orderBy("printed_rank").rowsBetween(W.unboundedPreceding, W.unboundedFollowing)
+    # Of several that share the first place the one by name, however the rows lie.
+    whole = block.orderBy("printed_rank", "shared").rowsBetween(W.unboundedPreceding, W.unboundedFollowing)
 
     def of_first(column: str) -> Column:
         is_first = F.col("is_compared") & (F.col("printed_rank") == 1)

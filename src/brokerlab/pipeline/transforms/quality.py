@@ -8,6 +8,7 @@ from brokerlab.pipeline.schemas.quality import TABLE as QUALITY
 from brokerlab.pipeline.schemas.quality_groups import TABLE as GROUPS
 from brokerlab.pipeline.schemas.quality_levels import TABLE as LEVELS
 from brokerlab.pipeline.schemas.quality_scores import TABLE as SCORES
+from brokerlab.pipeline.transforms import one_each
 
 _MEASURED = "measured"  # the rater of quality/answers.py
 _ALIKE = 1e-9  # sums of weights that differ by less are the same
@@ -17,7 +18,7 @@ def quality_table(answers: DataFrame) -> DataFrame:
     """One row per set, broker and feature; what was measured counts instead of what was judged."""
     is_measured = F.col("rater") == _MEASURED
     sheet = ~is_measured
-    by_feature = answers.groupBy(
+    by_feature = one_each(answers, "sheets", "broker", "version", "rater", "round", "feature").groupBy(
         "sheets", "broker", "version", "feature", "feature_group", "roof", "position"
     ).agg(
         F.count_distinct(F.when(sheet, F.col("rater"))).cast("int").alias("raters"),

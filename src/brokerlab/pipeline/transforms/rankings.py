@@ -14,26 +14,47 @@ _BLOCK = ("metric", "of", "circumstances", "qos")
 def rankings_table(values: DataFrame, *, ours: DataFrame, same: Sequence[str]) -> DataFrame:
     """One row per block of what may be compared and broker; `same` are names of ours that are one and the same.
 
-    A metric that ours do not have is in no ranking, and a bound such as <10 is no value.
+    A metric that ours do not have is in no ranking; a bound such as <10 is no value, and what is not known has no
+    place.
     """
     wanted = ours.select("metric", "lowest").dropDuplicates(["metric"])
     printed = values.where(F.col("value").isNotNull() & (F.col("bound") == "")).join(wanted, on="metric", how="inner")
-    both = _printed(printed).unionByName(_measured(ours))
+    both = _printed(printed).unionByName(_measured(ours.where(F.col("our_value").isNotNull())))
     placed = _with_floor(both, same)
     return placed.coalesce(1).sortWithinPartitions(*_BLOCK, "place", "name").to(RANKINGS)
 
 
 def _printed(values: DataFrame) -> DataFrame:
     where = F.concat_ws(", ", "environment", "statistic", "variant", "interval_ms")
-    return values.select(
-        "metric", "lowest", "qos", "kind", "broker", "version", "value", "unit",
+    printed = values.select(
+        "source", "metric", "lowest", "qos", "kind", "broker", "version", "value", "unit",
         F.substring_index("source", "/", 1).alias("of"),
         where.alias("circumstances"),
         F.col("printed_broker").alias("name"),
         *(F.lit(None).cast("double").alias(column) for column in ("low", "high")),
         F.lit(None).cast("int").alias("n"),
         F.lit(None).cast("boolean").alias("extrapolates"),
-    ).dropDuplicates([*_BLOCK, "name"])  # fmt: skip
+    )  # fmt: skip
+    # One number in two tables (002's Tables 6 and 10) stands once, with the class that only one of the tables tells.
+    tells = F.col("kind").isin("scalable", "non-scalable")
+    same = W.partitionBy(*_BLOCK, "name").orderBy(F.desc_nulls_last(tells), "source", "version", "value")
+    return _apart(printed).withColumn("nth", F.row_number().over(same)).where(F.col("nth") == 1).drop("nth", "source")
+
+
+def _apart(printed: DataFrame) -> DataFrame:
+    """Two tables that print different numbers of one broker (003's echo and loop) are two rankings, not one of both."""
+    of_one, block = W.partitionBy(*_BLOCK, "name"), W.partitionBy(*_BLOCK)
+    differs = (F.min("value").over(of_one) != F.max("value").over(of_one)) & (
+        F.min("source").over(of_one) != F.max("source").over(of_one)
+    )
+    table = F.substring_index("source", "/", -1)
+    told = F.concat_ws(", ", F.when(F.col("circumstances") != "", F.col("circumstances")), table)
+    return (
+        printed.withColumn("differs", differs)
+        .withColumn("is_apart", F.bool_or("differs").over(block))
+        .withColumn("circumstances", F.when(F.col("is_apart"), told).otherwise(F.col("circumstances")))
+        .drop("differs", "is_apart")
+    )
 
 
 def _measured(ours: DataFrame) -> DataFrame:
@@ -45,7 +66,7 @@ def _measured(ours: DataFrame) -> DataFrame:
         where.alias("circumstances"),
         F.col("our_broker").alias("name"),
         F.col("our_low").alias("low"), F.col("our_high").alias("high"), F.col("our_n").alias("n"), "extrapolates",
-    )  # fmt: skip
+    ).dropDuplicates()  # fmt: skip
 
 
 def _with_floor(rows: DataFrame, same: Sequence[str]) -> DataFrame:
