@@ -5,6 +5,7 @@ import shutil
 import tarfile
 
 import pytest
+from capture_files import CONNACK, Talk, connect, pcap, publish, write
 from pipeline_runs import RunBuilder, arrival, new_study, publication
 
 from brokerlab.errors import UserError
@@ -13,7 +14,7 @@ from brokerlab.pipeline.jobs import analyze
 from brokerlab.pipeline.known import KnownPartials
 from brokerlab.pipeline.manifests import read_runs
 from brokerlab.pipeline.tables import TABLE_NAMES, read_table
-from brokerlab.record.bundle import ABOUT, pack
+from brokerlab.record.bundle import ABOUT, OF_CAPTURES, pack
 from brokerlab.record.directory import StudyDirectory
 
 pytestmark = pytest.mark.pipeline
@@ -78,6 +79,43 @@ def test_tables_of_a_bundle_are_the_same_row_for_row(results, spark, tmp_path, h
     assert bool(list(elsewhere.path.rglob("deliveries"))) is not histograms
 
 
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory, spark):
+    """A run whose packets were captured: a publication that came and left."""
+    study = new_study(tmp_path_factory.mktemp("captured") / "study")
+    talk = Talk().at(100).open().says(connect()).hears(CONNACK).at(2000).says(publish("t", b"x" * 20))
+    talk.at(2003).hears(publish("t", b"x" * 20))
+    about = {"tap": "broker", "file": "traffic/a.pcap", "place": "lo", "ports": [1883], "dropped": 0}
+    run = RunBuilder(more={"captures": [about]}).write(study)
+    write(run.path / "traffic" / "a.pcap", pcap(talk.frames))
+    analyze(spark, study)
+    return study
+
+
+def test_tables_of_packets_stay_as_they_were_packed_and_are_named(captured, spark, tmp_path):
+    """All others are made again; those of single packets cannot be, and must not come out empty."""
+    packed = pack(captured, tmp_path / "b.tar.gz", histograms=True)
+    elsewhere = unpacked(packed.path, tmp_path / "elsewhere")
+    for name in set(TABLE_NAMES) - set(OF_CAPTURES):
+        shutil.rmtree(elsewhere.table(name))
+    said = []
+    summary = analyze(spark, elsewhere, notify=said.append)
+
+    assert all(read_table(captured, name).num_rows for name in OF_CAPTURES)
+    assert tables_of(elsewhere) == tables_of(captured)
+    assert summary.as_packed == tuple(sorted(OF_CAPTURES))
+    assert [line for line in said if "packed" in line] == [f"table {name}, as it was packed" for name in OF_CAPTURES]
+    assert not list(elsewhere.path.rglob("*.pcap"))
+
+
+def test_tables_that_nothing_can_make_again_are_missed(captured, spark, tmp_path):
+    elsewhere = unpacked(pack(captured, tmp_path / "b.tar.gz", histograms=True).path, tmp_path / "elsewhere")
+    shutil.rmtree(elsewhere.table("legs"))
+
+    with pytest.raises(UserError, match="the tables that came instead are gone: legs"):
+        analyze(spark, elsewhere)
+
+
 def test_a_bundle_has_the_same_bytes_again_and_the_sums_of_its_files(results, tmp_path):
     first, second = (pack(results, tmp_path / name).path for name in ("a.tar.gz", "b.tar.gz"))
 
@@ -115,6 +153,13 @@ def test_nothing_to_pack_is_the_users_error(study, tmp_path):
         pack(study, tmp_path / "b.tar.gz")
     RunBuilder().write(study)
     with pytest.raises(UserError, match="histograms are not made yet"):
+        pack(study, tmp_path / "b.tar.gz", histograms=True)
+
+
+def test_a_run_without_histograms_is_not_packed_without_its_raw_files(study, kept, tmp_path):
+    add_run(study, 3)
+
+    with pytest.raises(UserError, match=r"of 1 runs no histograms are made yet, such as broker-amqtt\.qos-0/3"):
         pack(study, tmp_path / "b.tar.gz", histograms=True)
 
 

@@ -67,6 +67,8 @@ def write_tables(results: StudyDirectory, *, confidence_percent: float, master: 
             if names := beside(results):
                 step("table published")
                 write_beside(spark, results, names)
+    if summary.as_packed:
+        warn(f"not made again, because raw files were not packed; as they came: tables {', '.join(summary.as_packed)}")
     for problem in summary.problems:
         warn(f"left out: {problem}")
     return summary.problems

@@ -20,7 +20,8 @@ def bundle(
 ) -> None:
     """Pack study, manifests, raw data, configurations and tables of DIR into one archive.
 
-    Unpacked anywhere, `brokerlab analyze` makes the same tables of it. Secrets are never packed.
+    Unpacked anywhere, `brokerlab analyze` makes the same tables of it. With --histograms, tables of captured packets
+    and traces are kept as they were packed. Secrets are never packed.
     """
     results = open_results(directory)
     packed = pack(results, out or Path(f"{results.path.resolve().name}.tar.gz"), histograms=histograms)

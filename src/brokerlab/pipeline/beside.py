@@ -22,6 +22,7 @@ from brokerlab.pipeline.transforms.equations import equations_table
 from brokerlab.pipeline.transforms.published import published_table
 from brokerlab.pipeline.transforms.rankings import rankings_table
 from brokerlab.published.values import lowest_is_best, metrics_of_ours, values_of
+from brokerlab.record.bundle import HISTOGRAMS, bundled
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.stats.formulas import is_extrapolated
 
@@ -44,7 +45,8 @@ def write_beside(spark: SparkSession, results: StudyDirectory, names: Sequence[s
     if any(name.startswith("000/") for name in names):
         parts = {name: finished(name) for name in ("delivery", "throughput", "legs")}
         place(equations_table(runs=runs, latency=latency, **parts), results, "equations")
-    if any(name.startswith("003/") for name in names):
+    # Of a bundle of histograms the traces stay as they were packed: they are made of raw files.
+    if any(name.startswith("003/") for name in names) and bundled(results) != HISTOGRAMS:
         place(read_traces(spark, read_runs(results)[0]), results, "traces")
     values = [asdict(value) for name in names for value in values_of(name)]
     printed, ours = small_frame(spark, values, VALUES), small_frame(spark, list(our_rows(results)), OURS)

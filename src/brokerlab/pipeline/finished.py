@@ -30,7 +30,10 @@ class FinishedTables(Mapping[str, DataFrame]):
         """Computes a table and writes it; None is a table without rows, which costs nothing."""
         fixed = TABLES[name]
         kept = arrow_schema(fixed.columns)
-        rows = kept.empty_table() if table is None else self._computed(table, fixed).cast(kept)
+        self.keep(name, kept.empty_table() if table is None else self._computed(table, fixed).cast(kept))
+
+    def keep(self, name: str, rows: pa.Table) -> None:
+        """Writes rows that are a finished table already."""
         self._rows[name] = rows
         folder = self._folder / name
         folder.mkdir(parents=True)

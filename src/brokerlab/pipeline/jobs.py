@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -22,13 +23,16 @@ from brokerlab.inventory import Thing
 from brokerlab.pipeline.finished import FinishedTables
 from brokerlab.pipeline.known import KnownPartials
 from brokerlab.pipeline.manifests import RunFacts, filled_columns, manifests_table, places_of, read_runs
+from brokerlab.pipeline.schemas import TABLES, arrow_schema
 from brokerlab.pipeline.schemas.captured import FOLLOWED, MATCHED, TAPS
 from brokerlab.pipeline.schemas.families import FAMILIES
 from brokerlab.pipeline.schemas.manifests import MANIFESTS
 from brokerlab.pipeline.sources import read_back, read_partials, small_frame, write
 from brokerlab.pipeline.tables import TABLE_NAMES, read_table
 from brokerlab.pipeline.transforms import Analysis, Captures
+from brokerlab.record.bundle import tables_as_packed
 from brokerlab.record.directory import StudyDirectory
+from brokerlab.study.nearest import listed
 
 Say = Callable[[str], None]
 
@@ -45,6 +49,7 @@ class AnalysisSummary:
     invalid: int
     collapsed: int
     problems: tuple[str, ...]  # run directories that are in no table, because their manifest cannot be read
+    as_packed: tuple[str, ...] = ()  # tables that came with a bundle of histograms, which cannot make them again
 
 
 def analyze(
@@ -61,10 +66,23 @@ def analyze(
         raise _nothing_to_analyze(results, problems)
     say = notify or (lambda _: None)
     with _workshop(results) as folder:
+        kept = _kept_tables(results)
         partials = _partials(spark, results, facts, folder, say)
-        _make_tables(spark, facts, partials, folder, confidence_percent=confidence_percent, say=say)
+        _make_tables(spark, facts, partials, folder, confidence_percent=confidence_percent, kept=kept, say=say)
         _put_in_place(folder, results)
     return _summary(results, problems)
+
+
+def _kept_tables(results: StudyDirectory) -> dict[str, pa.Table]:
+    """The tables of a bundle of histograms that only the raw files could give."""
+    names = [name for name in tables_as_packed(results) if name in TABLE_NAMES]
+    gone = [name for name in names if not results.table(name).is_dir()]
+    if gone:
+        raise UserError(
+            f"{results.path}: raw files were not packed, and the tables that came instead are gone: {listed(gone)}",
+            hint="unpack the bundle again",
+        )
+    return {name: read_table(results, name).cast(arrow_schema(TABLES[name].columns)) for name in names}
 
 
 def _partials(
@@ -90,6 +108,7 @@ def _make_tables(
     folder: Path,
     *,
     confidence_percent: float,
+    kept: Mapping[str, pa.Table],
     say: Say,
 ) -> None:
     """Writes every table once; a later one is made of what an earlier one came to instead of computing it again."""
@@ -108,7 +127,10 @@ def _make_tables(
     )
     with _interpreted(spark) if analysis.captures is None else nullcontext():
         for name in TABLE_NAMES:
-            say(f"table {name}")
+            say(f"table {name}" + (", as it was packed" if name in kept else ""))
+            if name in kept:
+                finished.keep(name, kept[name])
+                continue
             finished.add(name, import_module(f"brokerlab.pipeline.transforms.{name}").make(analysis))
 
 
@@ -206,6 +228,7 @@ def _summary(results: StudyDirectory, problems: Sequence[str]) -> AnalysisSummar
         invalid=verdicts["invalid"],
         collapsed=verdicts["collapsed"],
         problems=tuple(problems),
+        as_packed=tables_as_packed(results),
     )
 
 

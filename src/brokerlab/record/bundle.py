@@ -17,16 +17,18 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import brokerlab
 from brokerlab.errors import UserError
-from brokerlab.record.directory import StudyDirectory
+from brokerlab.record.directory import RunDirectory, StudyDirectory
 from brokerlab.record.schemas import RAW_SCHEMAS
 
 FORMAT = 1
 ABOUT = "bundle.json"
 RAW_DATA, HISTOGRAMS = "raw data", "histograms"  # what a bundle holds of its runs
 PARTIALS = ".partials"  # histograms and counts of every run: pipeline/known.py
+OF_CAPTURES = ("traffic", "legs", "captures")  # tables of packets, which no histogram holds
 
 _OURS = ("study.yaml", "plan.json", "report.html", "probes", "tables", "runs")
 _RAW = (*RAW_SCHEMAS, "traffic")
@@ -51,6 +53,8 @@ def pack(results: StudyDirectory, target: Path, *, histograms: bool = False) -> 
         raise UserError(
             f"{results.path}: its histograms are not made yet", hint=f"first: brokerlab analyze {results.path}"
         )
+    if histograms:
+        _refuse_unknown_runs(results)
     secrets = _secrets_of(results)
     chosen, left_out = dict[str, Path](), list[str]()
     for path in _files(results, histograms=histograms):
@@ -61,7 +65,8 @@ def pack(results: StudyDirectory, target: Path, *, histograms: bool = False) -> 
             chosen[name] = path
     beside = target.with_name(target.name + ".part")
     try:
-        _write(beside, results.path.resolve().name, chosen, left_out, holds=HISTOGRAMS if histograms else RAW_DATA)
+        about = {"holds": HISTOGRAMS, "as_packed": _as_packed(results)} if histograms else {"holds": RAW_DATA}
+        _write(beside, results.path.resolve().name, chosen, about | {"left_out": left_out})
         beside.replace(target)
     except OSError as problem:
         raise UserError(
@@ -74,11 +79,51 @@ def pack(results: StudyDirectory, target: Path, *, histograms: bool = False) -> 
 
 def bundled(results: StudyDirectory) -> str | None:
     """What a directory that was unpacked holds of its runs; None where it was not."""
+    holds = _about(results).get("holds")
+    return None if holds is None else str(holds)
+
+
+def tables_as_packed(results: StudyDirectory) -> tuple[str, ...]:
+    """Tables that came with a bundle and cannot be made again, because what they are made of was not packed."""
+    return tuple(str(name) for name in _about(results).get("as_packed", ()))
+
+
+def _about(results: StudyDirectory) -> dict[str, Any]:
     try:
         about = json.loads((results.path / ABOUT).read_text(encoding="utf-8"))
-        return str(about["holds"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    except (OSError, ValueError):
+        return {}
+    return about if isinstance(about, dict) else {}
+
+
+def _as_packed(results: StudyDirectory) -> list[str]:
+    """Those of the tables that only raw files can give; a bundle of a bundle has those of the first."""
+    has_captures = any((run.path / "traffic").is_dir() for run in results.runs())
+    names = (*(OF_CAPTURES if has_captures else ()), "traces", *tables_as_packed(results))
+    return sorted({name for name in names if results.table(name).is_dir()})
+
+
+def _refuse_unknown_runs(results: StudyDirectory) -> None:
+    """A run that came after the last analysis has no histograms: without its raw files nothing of it would be left."""
+    try:
+        index = json.loads((results.path / PARTIALS / "index.json").read_text(encoding="utf-8"))
+        known = {run for batch in index["batches"].values() for run in batch}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        known = set()  # an analysis makes all of them anew
+    unknown = [name for run in results.runs() if (name := _id_of(results, run)) not in known and _has_raw(run)]
+    if unknown:
+        raise UserError(
+            f"{results.path}: of {len(unknown)} runs no histograms are made yet, such as {unknown[0]}",
+            hint=f"first: brokerlab analyze {results.path}; what that leaves out must be taken away, or packed raw",
+        )
+
+
+def _id_of(results: StudyDirectory, run: RunDirectory) -> str:
+    return str(run.path.relative_to(results.path / "runs"))
+
+
+def _has_raw(run: RunDirectory) -> bool:
+    return any(any((run.path / kind).glob("*")) for kind in _RAW)
 
 
 def _files(results: StudyDirectory, *, histograms: bool) -> Iterator[Path]:
@@ -112,15 +157,9 @@ def _secret_in(path: Path, secrets: Mapping[str, bytes]) -> str | None:
     return next((f"it holds the secret {name}" for name, value in secrets.items() if value in content), None)
 
 
-def _write(target: Path, root: str, files: Mapping[str, Path], left_out: list[str], *, holds: str) -> None:
+def _write(target: Path, root: str, files: Mapping[str, Path], told: Mapping[str, Any]) -> None:
     sums = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
-    about = {
-        "format": FORMAT,
-        "brokerlab": brokerlab.__version__,
-        "holds": holds,
-        "left_out": left_out,
-        "sha256": sums,
-    }
+    about = {"format": FORMAT, "brokerlab": brokerlab.__version__, **told, "sha256": sums}
     with (
         target.open("wb") as raw,
         gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as packed,
