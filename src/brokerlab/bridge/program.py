@@ -173,6 +173,15 @@ class Program:
             self.announce(JOINED)
         self.is_joined = is_joined
 
+    def _why_not(self, links: list[Link]) -> str:
+        """What was said of those that are not open, and of whom nothing was: that they do not answer."""
+        told = [
+            self._said.get(link.client_id) or f"{link.broker.name} ({link.broker.address}): no answer"
+            for link in links
+            if not link.is_open
+        ]
+        return "; ".join(dict.fromkeys(told)) or "; ".join(self._said.values())
+
     # -- the loop -------------------------------------------------------------------------------------------------
 
     def _loop(self, stop: _Stop, tell: Callable[[float], float], *, within_s: float | None) -> None:
@@ -205,9 +214,8 @@ class Program:
                 for crossing in self.crossings:
                     crossing.inlet.close()
             if gives_up is not None and not self._was_joined and time.monotonic() > gives_up:
-                said = "; ".join(self._said.values()) or "no answer"
                 hint = "is the broker there, and its address right?"
-                raise UserError(f"not joined in {within_s:g} s: {said}", hint=hint)
+                raise UserError(f"not joined in {within_s:g} s: {self._why_not(everyone)}", hint=hint)
         for link in everyone:
             link.push()
             link.leave(hears_out_s=_HEARING_S)
