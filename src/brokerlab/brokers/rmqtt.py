@@ -18,6 +18,7 @@ back where it came from; so bridges between RMQTT and others are brokerlab's own
 There is no durable: its stores write behind, and messages for absent clients survive only in a Redis beside it.
 """
 
+from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,7 @@ _PLUGINS = "plugins"
 _LOSSLESS_QUEUE = 1_000_000
 _STARTUPS = ("rmqtt-retainer", "rmqtt-shared-subscription")
 _RAFT = "rmqtt-cluster-raft"
+_HEALTH_S = 7.0  # it waits 5 s for a node that does not answer
 
 _COMMON = """\
 [node]
@@ -86,8 +88,12 @@ class Rmqtt:
         )
 
     def members(self, node: Node) -> int | None:
-        told = answer((node.page or "").replace("metrics/sum", "brokers"))
-        return sum(each.get("node_status") == "Running" for each in told) if told else None
+        """Those that follow one leader: nodes that found none when they started lead alone, and know the others."""
+        told = answer((node.page or "").replace("metrics/sum", "health/check"), within_s=_HEALTH_S)
+        if not told:
+            return None
+        leaders = Tally(each["leader_id"] for each in told["nodes"] if each["running"])
+        return max(leaders.values(), default=0)
 
     def _node(self, choice: BrokerChoice, seat: Seat, security: Security, seats: Sequence[Seat] = ()) -> Node:
         check_choice(choice, self.abilities, security)
@@ -126,10 +132,14 @@ class Rmqtt:
 
 
 def _raft(seat: Seat, seats: Sequence[Seat]) -> str:
-    """Where the nodes listen for each other: for calls, and for Raft."""
+    """Where the nodes listen for each other: for calls, and for Raft; the first leads, unless another does already.
+
+    Without a leader that is named, nodes that start at once find none and lead a cluster of one each.
+    """
     calls = ", ".join(toml_string(f"{_id(each)}@{_calls(each)}") for each in seats)
     raft = ", ".join(toml_string(f"{_id(each)}@{_votes(each)}") for each in seats)
-    return f'node_grpc_addrs = [{calls}]\nraft_peer_addrs = [{raft}]\nladdr = "{_votes(seat)}"\n'
+    leader = f"leader_id = {_id(seats[0])}\n"
+    return f'node_grpc_addrs = [{calls}]\nraft_peer_addrs = [{raft}]\nladdr = "{_votes(seat)}"\n{leader}'
 
 
 def _id(seat: Seat) -> int:

@@ -47,10 +47,10 @@ def json_numbers(text: str) -> dict[str, float]:
     return dict(_walk("", json.loads(text)))
 
 
-def page_text(address: str) -> str | None:
-    """What stands at an address (http), within 1.5 s; None when nobody answers."""
+def page_text(address: str, *, within_s: float = _ANSWER_S) -> str | None:
+    """What stands at an address (http); None when nobody answers in time."""
     parts = urlsplit(address)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_ANSWER_S)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=within_s)
     with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
         connection.request("GET", parts.path + (f"?{parts.query}" if parts.query else ""))
         said = connection.getresponse()
@@ -59,10 +59,10 @@ def page_text(address: str) -> str | None:
     return None
 
 
-def answer(address: str) -> Any:
-    """The document (JSON) at an address; None when nobody answers, or with anything else."""
+def answer(address: str, *, within_s: float = _ANSWER_S) -> Any:
+    """The document (JSON) at an address; None when nobody answers in time, or with anything else."""
     with contextlib.suppress(ValueError):
-        return json.loads(page_text(address) or "")
+        return json.loads(page_text(address, within_s=within_s) or "")
     return None
 
 
