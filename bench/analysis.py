@@ -6,7 +6,7 @@ Both give, per run, count, mean, standard deviation and six
 quantiles of latency; expected, lost, duplicated and reordered; and per flow mean and standard deviation of the times
 between arrivals. Counts must be equal, quantiles within a bucket. Spark's start, with a first small study, is not in
 the time, and printed apart; the writing of the tables is. CPU time stands beside the time that passed, because the
-machine may have had other things to do.
+machine may have had other things to do (cpu_time.py).
 Twenty runs have deliveries of their own; those beyond share the raw files of the first twenty by hard links, so that
 a study of a thousand million deliveries fits on a small disk. They are read and reduced like any other.
 
@@ -16,6 +16,8 @@ a study of a thousand million deliveries fits on a small disk. They are read and
 
 import argparse
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +34,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.table import Table
 
+from bench.cpu_time import counting_group, cpu_s, join_group
 from brokerlab import inventory
 from brokerlab.pipeline.manifests import RunFacts, manifests_table, read_runs
 from brokerlab.pipeline.schemas.families import PARTIALS
@@ -63,7 +66,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Cost:
     seconds: float
-    cpu_s: float  # of this process and all below it
+    cpu_s: float  # of all processes, those that have ended included; nan: no control group can be made here
     peak_mib: float  # of all below it
 
     def __add__(self, other: "Cost") -> "Cost":
@@ -300,16 +303,18 @@ def _check(made: dict, latency: list, ledger: list, jitter: list) -> None:  # ty
 
 def _timed(work: Callable[[], T]) -> tuple[Cost, T]:
     with _memory() as peaks:
-        before, started = _cpu_s(), time.perf_counter()
+        before, started = cpu_s(), time.perf_counter()
         found = work()
-        seconds, cpu_s = time.perf_counter() - started, _cpu_s() - before
-    return Cost(seconds, cpu_s, max(peaks, default=0.0)), found
+        seconds, used_s = time.perf_counter() - started, cpu_s() - before
+    return Cost(seconds, used_s, max(peaks, default=0.0)), found
 
 
-def _cpu_s() -> float:
-    """Of this process and all below it, those that have ended included."""
-    me = psutil.Process()
-    return sum(sum(process.cpu_times()[:4]) for process in (me, *me.children(recursive=True)))
+def run(million: float, *, also: Sequence[float] = (), is_theirs_too: bool = True) -> None:
+    """The comparison, in a process of its own: only that can be in the group, and gone when the group is removed."""
+    words = ["--million", str(million), *(["--also", *map(str, also)] if also else [])]
+    words += [] if is_theirs_too else ["--ours-only"]
+    with counting_group() as env:
+        subprocess.run([sys.executable, "-m", "bench.analysis", "--inside", *words], env=env, check=True)
 
 
 @contextmanager
@@ -335,8 +340,9 @@ def _memory() -> Iterator[list[float]]:
         watcher.join()
 
 
-def run(million: float, *, also: Sequence[float] = (), is_theirs_too: bool = True) -> None:
+def run_inside(million: float, *, also: Sequence[float] = (), is_theirs_too: bool = True) -> None:
     """The comparison at one size, and ours alone at others: whether time grows with the data."""
+    join_group()
     timings: list[Timing] = []
     started = time.perf_counter()
     with open_session(app="brokerlab-bench", master=f"local[{CORES}]") as spark:
@@ -385,5 +391,6 @@ if __name__ == "__main__":
     parser.add_argument("--million", type=float, default=50)
     parser.add_argument("--also", type=float, nargs="*", default=(), help="other sizes, ours alone")
     parser.add_argument("--ours-only", action="store_true", help="without DuckDB")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
-    run(chosen.million, also=chosen.also, is_theirs_too=not chosen.ours_only)
+    (run_inside if chosen.inside else run)(chosen.million, also=chosen.also, is_theirs_too=not chosen.ours_only)
