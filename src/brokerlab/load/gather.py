@@ -4,7 +4,7 @@ Waking up costs some 25 µs of CPU, more than all that is done then for a hundre
 under saturation that CPU is the broker's. So a worker sleeps for a share of the time that a message takes through
 the window, which keeps the broker supplied with the rest of it:
 
-    pause = share x window / (messages a second)      from SHORTEST_S on, at most LONGEST_S or LONGEST_AT_MOST_ONCE_S
+    pause = share x window / (messages a second)      from SHORTEST_S to LONGEST_S
 
 A window so small that the pause would be shorter is served as things happen, without any gathering.
 """
@@ -17,10 +17,9 @@ from brokerlab.load.spec import Progress
 # blocks, and the broker still has three quarters of the window to work on.
 PORTION = 0.25
 SHORTEST_S = 0.000_25
-LONGEST_S = 0.008
-# Where nothing is acknowledged: while a subscriber does not read, the broker's kernel soon holds back what it is given
-# and sends it in large pieces, which saves the broker a third of its CPU. A receive lag of 20 ms would be a guard's.
-LONGEST_AT_MOST_ONCE_S = 0.015
+# While a subscriber does not read, the broker's kernel soon holds back what it is given and sends it in large pieces,
+# which saves the broker a third of its CPU. A receive lag of 20 ms would be a guard's.
+LONGEST_S = 0.015
 _LOOK_NS = 20_000_000  # how often the rate is looked at
 _READS = 64  # a judgement on how many messages a read brings
 _GROWTH = 1.25
@@ -29,14 +28,12 @@ _GROWTH = 1.25
 class Gather:
     """Is asked before each sleep how long it may be."""
 
-    def __init__(
-        self, counts: MutableSequence[int], progress: Progress, *, fan_out: float, share: float, qos: int
-    ) -> None:
+    def __init__(self, counts: MutableSequence[int], progress: Progress, *, fan_out: float, share: float) -> None:
         self._counts, self._progress = counts, progress
         self._fan_out, self._share = fan_out, share
         self._delivered, self._looked_ns = 0, 0
         self._pause_s = SHORTEST_S
-        self._longest_s = self._most_s = LONGEST_S if qos else LONGEST_AT_MOST_ONCE_S
+        self._most_s = LONGEST_S
         self._reads = self._largest = self._like_largest = 0
 
     def pause_s(self, now: int) -> float:
@@ -52,7 +49,7 @@ class Gather:
         self._delivered, self._looked_ns = delivered, now
         window = self._counts[self._progress.window]
         if count > 0:
-            self._pause_s = min(self._longest_s, self._share * window * self._fan_out * seconds / count)
+            self._pause_s = min(LONGEST_S, self._share * window * self._fan_out * seconds / count)
 
     def _portion(self) -> float:
         return PORTION * self._counts[self._progress.window]
@@ -71,5 +68,5 @@ class Gather:
         if self._reads < _READS:
             return
         is_limited = 1 < self._largest < self._portion() and self._like_largest > _READS // 2
-        self._most_s = max(SHORTEST_S, self._most_s / 2) if is_limited else min(self._longest_s, self._most_s * _GROWTH)
+        self._most_s = max(SHORTEST_S, self._most_s / 2) if is_limited else min(LONGEST_S, self._most_s * _GROWTH)
         self._reads = self._largest = self._like_largest = 0

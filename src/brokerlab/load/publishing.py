@@ -80,7 +80,7 @@ class Publishing:
         self._refills = spec.workload.schedule.arrivals is Arrivals.WINDOW
         self._is_closed = spec.workload.schedule.arrivals in (Arrivals.WINDOW, Arrivals.SATURATE)
         if self._is_closed and not self._refills:
-            self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=PORTION, qos=spec.workload.qos)
+            self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=PORTION)
             self._window = window_of(spec, counts, progress)
 
     # -- what the lab asks for ------------------------------------------------------------------------------------

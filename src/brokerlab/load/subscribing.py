@@ -87,7 +87,7 @@ class Subscribing:
             # With acknowledgements shorter, which the broker may wait for; at QoS 2 a message takes four times as long
             # through the window, and half of its packets are worth waiting for.
             share = _GATHERED / 2 if spec.workload.qos else _GATHERED
-            self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=share, qos=spec.workload.qos)
+            self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=share)
             topics = spec.workload.topics
             if topics.count == 1 and not topics.share:  # of other flows a subscriber gets a part, by plan
                 self._overtaken_at = progress.overtaken[progress.delivered.index(spec.index)]

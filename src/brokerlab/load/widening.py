@@ -2,8 +2,8 @@
 
 The window is doubled at fixed intervals until messages take long through it or get lost, and then once more from the
 start, because on a busy machine any one interval may be slow. It stays at the smallest size whose better interval came
-near the best of all and through which messages take 10 ms: a wider one would lengthen the queue in the broker and
-nothing else.
+near the best of all through which messages take 10 ms, and 50 ms if it is of few messages: a wider one would lengthen
+the queue in the broker and nothing else.
 Sizes at which messages got lost are out: brokers drop what does not fit into a subscriber's queue, at QoS 1 and 2 too,
 and a rate that is bought with losses is not the broker's.
 """
@@ -17,6 +17,10 @@ _TRANSITS = 3  # and at least so many times what a message takes through it: wor
 _SETTLING = 1 / 4  # of that time, until what the size before left behind is over
 TRANSIT_S = 0.1  # through a window this long every broker has enough to do
 SHORTEST_S = 0.01  # through a shorter window the generator wakes so often that it takes CPU from the broker
+# A subscriber finds a share of the window at a look, which costs as much as thirty messages: of a window of few messages
+# each of many subscribers finds few at a time. So it must be of many, or be a long one.
+FEW = 512
+LONG_S = 0.05
 NEAR = 0.97  # of the best rate
 _PASSES = 2
 _LOSS = 0.0001  # of what was delivered at a size; a message that is merely out of order is counted meanwhile
@@ -90,5 +94,9 @@ class Widening:
                 rates[size] = max(rate_per_s, rates.get(size, 0.0))
         enough = NEAR * max(rates.values(), default=0.0)
         near = [size for size, rate_per_s in rates.items() if rate_per_s >= enough]
-        long = [size for size in near if size * self._fan_out >= SHORTEST_S * rates[size]]
+        long = [size for size in near if self._takes_long(size, rates[size])]
         return min(long) if long else max(near, default=self._first)
+
+    def _takes_long(self, size: int, rate_per_s: float) -> bool:
+        """Whether a message takes long enough through a window of this size."""
+        return size * self._fan_out >= (LONG_S if size < FEW else SHORTEST_S) * rate_per_s

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from brokerlab.load import wire
-from brokerlab.load.gather import LONGEST_AT_MOST_ONCE_S, LONGEST_S, SHORTEST_S, Gather
+from brokerlab.load.gather import LONGEST_S, SHORTEST_S, Gather
 from brokerlab.load.spec import Progress
 
 pytestmark = pytest.mark.unit
@@ -12,9 +12,9 @@ pytestmark = pytest.mark.unit
 SECOND_NS = 1_000_000_000
 
 
-def pause_after_a_second(*, per_s, window, share=0.25, fan_out=1.0, qos=1):
+def pause_after_a_second(*, per_s, window, share=0.25, fan_out=1.0):
     counts = [0, 0, 0, window]
-    gather = Gather(counts, Progress((0,), (1,), (2,), 3), fan_out=fan_out, share=share, qos=qos)
+    gather = Gather(counts, Progress((0,), (1,), (2,), 3), fan_out=fan_out, share=share)
     gather.pause_s(SECOND_NS)
     counts[1] += per_s
     return gather.pause_s(2 * SECOND_NS)
@@ -30,7 +30,6 @@ def test_with_fan_out_the_window_is_of_publications():
 
 def test_slow_broker_is_looked_at_all_the_same():
     assert pause_after_a_second(per_s=100, window=2_000) == LONGEST_S
-    assert pause_after_a_second(per_s=100, window=2_000, qos=0) == LONGEST_AT_MOST_ONCE_S
 
 
 def test_small_window_is_not_gathered_for():
@@ -39,7 +38,7 @@ def test_small_window_is_not_gathered_for():
 
 def test_broker_that_waits_for_acknowledgements_is_looked_at_more_often_until_it_does_not():
     counts = [0, 0, 0, 60_000]
-    gather = Gather(counts, Progress((0,), (1,), (2,), 3), fan_out=1.0, share=1.0, qos=1)
+    gather = Gather(counts, Progress((0,), (1,), (2,), 3), fan_out=1.0, share=1.0)
     pauses = []
     for now in range(1, 20):
         for _ in range(64):
@@ -57,7 +56,7 @@ def test_broker_that_waits_for_acknowledgements_is_looked_at_more_often_until_it
 
 def test_reads_that_bring_all_that_is_handed_over_at_once_are_no_limit_of_the_broker():
     counts = [0, 0, 0, 80]
-    gather = Gather(counts, Progress((0,), (1,), (2,), 3), fan_out=1.0, share=1.0, qos=1)
+    gather = Gather(counts, Progress((0,), (1,), (2,), 3), fan_out=1.0, share=1.0)
     for _ in range(64 * 20):
         gather.note(20)
     counts[1] += 1_000
