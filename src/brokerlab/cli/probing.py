@@ -151,7 +151,7 @@ def _probe_one(name: str, wanted: _Wanted) -> Probed:
     began = time.monotonic()
     with opened(name, largest_bytes=wanted.largest_bytes, way_in=wanted.way_in) as target:
         warn(f"probe: {len(checks)} checks on {_title(target)}")
-        found = run_probe(target.place, checks, watch=_Progress())
+        found = run_probe(target.place, checks, watch=_Progress(), renew=target.renew)
     seconds = time.monotonic() - began
     content = _as_json(target, found, seconds)
     if wanted.keep is not None:

@@ -39,7 +39,7 @@ def _proved(driver: Broker, found: Found) -> Facts:
 def _probed(driver: Broker, found: Found) -> Facts:
     """QoS levels whose flow was kept with some version, and the versions that were spoken."""
     with opened(driver.name, largest_bytes=_LARGEST_BYTES) as target:
-        findings = probe(target.place, chosen(["connect", "qos"]))
+        findings = probe(target.place, chosen(["connect", "qos"]), renew=target.renew)
     kept = {finding.check.id for finding in findings if finding.result is Result.KEPT}
     flows = {0: {"qos.0"}, 1: {"qos.1-in", "qos.1-out"}, 2: {"qos.2-in", "qos.2-out"}}
     spoken = [each.protocol for each in findings if each.check.id == "connect.accepted" and each.result is Result.KEPT]

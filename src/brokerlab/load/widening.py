@@ -17,8 +17,8 @@ _TRANSITS = 3  # and at least so many times what a message takes through it: wor
 _SETTLING = 1 / 4  # of that time, until what the size before left behind is over
 TRANSIT_S = 0.1  # through a window this long every broker has enough to do
 SHORTEST_S = 0.01  # through a shorter window the generator wakes so often that it takes CPU from the broker
-# A subscriber finds a share of the window at a look, which costs as much as thirty messages: of a window of few messages
-# each of many subscribers finds few at a time. So it must be of many, or be a long one.
+# A subscriber finds a share of the window at a look, which costs as much as thirty messages: of a window of few each of
+# many subscribers finds few at a time. So it must be of many messages, or be a long one.
 FEW = 512
 LONG_S = 0.05
 NEAR = 0.97  # of the best rate

@@ -43,7 +43,8 @@ class LaxBroker:
             with contextlib.suppress(OSError):
                 client.sock.shutdown(socket.SHUT_RDWR)
         for client in self._clients:
-            client.thread.join(5)
+            if client.thread.ident is not None:
+                client.thread.join(5)
             client.sock.close()
 
     def _accept(self):
@@ -51,7 +52,10 @@ class LaxBroker:
             while True:
                 client = _Client(self, self._listener.accept()[0])
                 self._clients.append(client)
-                client.thread.start()
+                self.started(client)
+
+    def started(self, client):
+        client.thread.start()
 
     def route(self, flags, topic, payload):
         with self._lock:

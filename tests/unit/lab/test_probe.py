@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 from lax_broker import LaxBroker
@@ -50,6 +52,51 @@ def lax():
     for finding in found:
         table.setdefault(finding.check.id, {})[finding.protocol] = finding
     return table
+
+
+FEW = 4  # connections: `connect.accepted` takes three
+
+
+class HangingBroker(LaxBroker):
+    """Answers on the first few connections, and takes in all others without a word."""
+
+    def started(self, client):
+        if len(self._clients) <= FEW:
+            client.thread.start()
+
+
+def hanging_then_not(stack):
+    """The place of a broker that hangs, and what starts another one that does not."""
+    place = Place("127.0.0.1", stack.enter_context(HangingBroker()).port, patience_s=PATIENCE_S)
+    return place, lambda: replace(place, port=stack.enter_context(LaxBroker()).port)
+
+
+def test_a_broker_that_hangs_is_started_again_and_its_checks_are_made_again():
+    """Otherwise one hanging thread would break every rule of MQTT (Moquette 0.17 does so)."""
+    with ExitStack() as stack:
+        place, renew = hanging_then_not(stack)
+        found = probe(place, [BY_ID["connect.ping"], BY_ID["qos.2-in"]], renew=renew)
+    results = {(each.check.id, each.protocol): each for each in found}
+
+    assert results["connect.ping", "3.1.1"].result is Result.KEPT
+    assert results["qos.2-in", "3.1.1"].reason == "PUBACK #4711 came where PUBREC #4711 was due"
+    still = next(each for each in found if each.check.id == "connect.still")
+    assert (still.result, still.reason) == (
+        Result.BROKEN, "new clients were no longer served after checks side by side",
+    )  # fmt: skip
+
+
+def test_somebodys_broker_that_hangs_is_said_to():
+    with ExitStack() as stack:
+        place, _ = hanging_then_not(stack)
+        found = probe(place, [BY_ID["connect.ping"]])
+
+    assert next(each for each in found if each.check.id == "connect.still").result is Result.BROKEN
+    assert next(each for each in found if each.check.id == "connect.ping").result is not Result.KEPT
+
+
+def test_a_broker_that_serves_on_is_said_to(lax):
+    assert [each.result for each in lax["connect.still"].values()] == [Result.KEPT]
 
 
 def test_there_are_many_checks_each_with_its_sections():

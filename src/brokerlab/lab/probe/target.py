@@ -2,7 +2,7 @@
 
 import contextlib
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -33,6 +33,7 @@ class Target:
     name: str  # of the driver, or the address
     version: str  # "" where nobody knows
     place: Place
+    renew: Callable[[], Place] | None = None  # starts it again, where it is ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +70,37 @@ def opened(name: str, *, largest_bytes: int, way_in: WayIn | None = None) -> Ite
     if isinstance(found, Missing):
         raise UserError(f"{name} is not here: {found.reason}", hint=found.hint)
     with inventory.temporary_folder("brokerlab-probe-") as temporary, contextlib.ExitStack() as stack:
-        process = _started(broker, _PLAIN, temporary / "0", stack)
+        ours = _Ours(broker, temporary, largest_bytes, stack)
+        yield Target(name, found.version, ours.start(), renew=ours.start)
+
+
+class _Ours:
+    """A broker that is started for the probe, and started again where it no longer serves."""
+
+    def __init__(self, broker: Broker, folder: Path, largest_bytes: int, stack: contextlib.ExitStack) -> None:
+        self._broker, self._folder, self._largest_bytes = broker, folder, largest_bytes
+        self._running = stack.enter_context(contextlib.ExitStack())
+        self._starts = 0
+
+    def start(self) -> Place:
+        self._running.close()
+        self._starts += 1
+        broker, folder = self._broker, self._folder / str(self._starts)
+        folder.mkdir()
+        process = _started(broker, _PLAIN, folder / "0", self._running)
         # Where a version has a port of its own, another node stands beside the first, as the driver describes one port.
         has_own = broker.abilities.has_port_per_protocol and _OWN in broker.abilities.protocols
-        own = _started(broker, _OWN, temporary / "1", stack) if has_own else None
+        own = _started(broker, _OWN, folder / "1", self._running) if has_own else None
 
         def obituary() -> str:
             ended = next((each for each in (process, own) if each is not None and not each.is_alive()), None)
             return "" if ended is None else f"its process ended with exit code {ended.exit_code}"
 
-        ports = {LEVELS[_OWN]: own.node.port} if own else {}
         login = named(Login(), process.node)
-        place = Place(
-            _HOST, process.node.port, largest_bytes=largest_bytes, obituary=obituary, ports=ports,
-            user=login.user, password=login.password,
+        return Place(
+            _HOST, process.node.port, largest_bytes=self._largest_bytes, obituary=obituary,
+            ports={LEVELS[_OWN]: own.node.port} if own else {}, user=login.user, password=login.password,
         )  # fmt: skip
-        yield Target(name, found.version, place)
 
 
 def _started(broker: Broker, protocol: str, folder: Path, stack: contextlib.ExitStack) -> Started:
