@@ -111,6 +111,9 @@ def box(tmp_path_factory):
         daemon.terminate()
         daemon.wait(30)
         engine.images.cache_clear()
+        for left in (folder / "exec" / "netns").glob("*"):
+            if left.is_mount():  # the engine leaves that of its host, which a later pytest could not remove
+                subprocess.run(["umount", left], check=True)
 
 
 def _ready(daemon, socket, folder):
@@ -225,7 +228,6 @@ def test_run_of_one_container_is_as_that_of_a_process(box, tmp_path):
 
 def test_run_of_three_containers_in_namespaces_of_ours(box, tmp_path):
     """Bridged by processes of ours; limits, counters, logs and samples of each."""
-    before = namespaces()
     directory, manifest = made_run(tmp_path)
 
     nodes = manifest["broker"]["nodes"]
@@ -239,7 +241,8 @@ def test_run_of_three_containers_in_namespaces_of_ours(box, tmp_path):
     for number in range(3):
         assert "mosquitto version" in (directory.broker / f"{number}.log").read_text()
     assert box.names() == []
-    assert namespaces() == before
+    ours = nodes[0]["namespace"].rpartition("-")[0]
+    assert [name for name in namespaces() if name.startswith(ours)] == []
 
 
 def test_container_that_ends_at_once_tells_its_last_words(box, tmp_path):

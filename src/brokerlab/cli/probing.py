@@ -150,7 +150,7 @@ def _probe_one(name: str, wanted: _Wanted) -> Probed:
     checks = chosen(wanted.only)
     began = time.monotonic()
     with opened(name, largest_bytes=wanted.largest_bytes, way_in=wanted.way_in) as target:
-        warn(f"probe: {len(checks)} checks on {_title(target)}")
+        warn(f"probe: {len(checks) + 1} checks on {_title(target)}")
         found = run_probe(target.place, checks, watch=_Progress(), renew=target.renew)
     seconds = time.monotonic() - began
     content = _as_json(target, found, seconds)

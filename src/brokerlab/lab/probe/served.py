@@ -9,13 +9,14 @@ from brokerlab.load.packets import ConnAck, Connect
 
 # Brokers share their clients among threads by their names, and one thread may hang while the others go on.
 _CLIENTS = 16
+_KEEP_ALIVE_S = 600  # rumqttd refuses those who ask for none
 
 
 def _still_served(room: Room) -> str:
     peers = []
     for number in range(_CLIENTS):
         peers.append(room.raw(f"late{number}"))
-        peers[-1].send(Connect(room.client_id(), 0))
+        peers[-1].send(Connect(room.client_id(), _KEEP_ALIVE_S))
     for peer in peers:
         peer.answer(ConnAck)
     return f"{_CLIENTS} new clients got CONNACK"
