@@ -10,7 +10,7 @@ from brokerlab.errors import ExitCode
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.record.reasons import in_short
 from brokerlab.report.answer import answer
-from brokerlab.report.cells import CellResult, Group, groups, varying_factors
+from brokerlab.report.cells import CellResult, Group, groups, level_value, varying_factors
 from brokerlab.report.contract import contract_of
 from brokerlab.report.metrics import Estimate
 from brokerlab.report.numbers import NOT_KNOWN
@@ -69,7 +69,7 @@ def _print_cells(results: Results, compared: list[Group]) -> None:
 
 
 def _cell_row(cell: CellResult, results: Results) -> list[str]:
-    levels = [value for _, value in cell.levels]
+    levels = [level_value(name, value) for name, value in cell.levels]
     values = [_mean(cell.estimates.get(metric)) for metric in _METRICS.values()]
     ranked = cell.estimates.get(results.study.rank_by)
     interval = ranked.interval_text if ranked else NOT_KNOWN
