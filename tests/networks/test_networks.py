@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from network_rig import both, hear_ctrl_c, left, median_ping_ms, needs_networks,
 from brokerlab.errors import RunError
 from brokerlab.inside import inside
 from brokerlab.lab.leftovers import find_leftovers, remove_leftovers
+from brokerlab.load import arrival
+from brokerlab.load.stream import TcpStream, Wait, await_ready
 from brokerlab.network.capture import Captures, taps_of
 from brokerlab.network.interfaces import Interfaces
 from brokerlab.network.proof import RTT_MS, RTT_SHARE
@@ -91,6 +94,49 @@ def exchange(network, port):
         server.sendall(bytes(10))
         while client.recv(10):
             break
+
+
+def lossy_reads(count):
+    """So many messages of 50 bytes over a link that loses every tenth frame: when each read says its bytes came."""
+    with two_sites(both(delay_ms=2.0, loss_percent=10.0)) as network:
+        with inside(network.brokers[0].namespace):
+            listening = socket.create_server((network.brokers[0].address, 1883))
+        with inside(network.clients[0].namespace):
+            client = socket.create_connection(listening.getsockname())
+        with listening, client, listening.accept()[0] as server:
+            stream, buffer, arrived = TcpStream(client), memoryview(bytearray(65_536)), []
+            stream.stamp()
+            server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sending = threading.Thread(
+                target=lambda: [server.sendall(bytes(50)) or time.sleep(0.001) for _ in range(count)]
+            )
+            sending.start()
+            left_bytes = 50 * count
+            while left_bytes:
+                await_ready(stream, Wait.READ, time.monotonic() + 30)
+                size, at_ns = stream.read(buffer)
+                left_bytes -= size
+                arrived.append(at_ns)
+            sending.join()
+    return arrived
+
+
+def test_bytes_behind_a_lost_segment_arrive_when_the_gap_is_closed(monkeypatch):
+    """The kernel stamps a segment that came before those that precede it, though nobody could read it then."""
+    stamps = []
+
+    def noted(sock, buffer, read=arrival.read_stamped):
+        stamps.append(read(sock, buffer))
+        return stamps[-1]
+
+    monkeypatch.setattr(arrival, "read_stamped", noted)
+    arrived = lossy_reads(500)
+
+    waited_ms = [(own - stamp) / 1e6 for own, (_, stamp) in zip(arrived, stamps, strict=True)]
+    assert arrived == sorted(arrived)
+    assert max(waited_ms) > 1
+    assert min(waited_ms) >= 0
+    assert sum(each < 0.01 for each in waited_ms) > len(waited_ms) / 2  # most segments came in order
 
 
 def payload_bytes(path: Path):

@@ -3,10 +3,14 @@
 SO_TIMESTAMPNS on a TCP socket gives the wall-clock time at which the last segment of what was read reached
 the machine, however late the program reads (socket(7)); it is brought onto the monotonic clock with the
 difference of the two clocks at the time of reading. So a busy subscriber does not add to the latency.
+
+A segment behind a lost or overtaken one has a stamp too, though nobody can read it until the gap is closed: a message
+is there with the last of the bytes before it. What was read late is looked at for that.
 """
 
 import socket
 import struct
+import sys
 import time
 
 SO_TIMESTAMPNS = 35  # also the type of the control message; Python's socket module does not name it
@@ -15,6 +19,8 @@ _CONTROL_BYTES = socket.CMSG_SPACE(_TIMESPEC.size)
 _CLOSE_ENOUGH_NS = 3_000
 _ATTEMPTS = 20
 _FRESH_NS = 50_000_000
+_LATE_NS = 1_000_000  # a reader that waits for bytes has them within this
+_OUT_OF_ORDER = slice(224, 228)  # tcpi_rcv_ooopack of struct tcp_info, since Linux 5.4; older kernels give less
 
 
 def ask_for_stamps(sock: socket.socket) -> None:
@@ -49,6 +55,31 @@ def read_stamped(sock: socket.socket, buffer: memoryview) -> tuple[int, int]:
             seconds, nanoseconds = _TIMESPEC.unpack(data[: _TIMESPEC.size])
             return count, min(seconds * 1_000_000_000 + nanoseconds - _difference.value_ns(now), now)
     return count, now
+
+
+class Stamps:
+    """When bytes of one connection could be read, in the order in which they are read."""
+
+    __slots__ = ("_last_ns", "_out_of_order")
+
+    def __init__(self) -> None:
+        self._last_ns = self._out_of_order = 0
+
+    def read(self, sock: socket.socket, buffer: memoryview) -> tuple[int, int]:
+        """Number of bytes read, and since when the last of them could be."""
+        count, arrived_ns = read_stamped(sock, buffer)
+        now = time.monotonic_ns()
+        if now - arrived_ns > _LATE_NS and self._waited_for_others(sock, arrived_ns):
+            arrived_ns = now
+        self._last_ns = max(arrived_ns, self._last_ns)  # stamps are good to a microsecond
+        return count, self._last_ns
+
+    def _waited_for_others(self, sock: socket.socket, arrived_ns: int) -> bool:
+        """Whether segments came out of order since the last look, or these bytes before those that precede them."""
+        told = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _OUT_OF_ORDER.stop)
+        count = int.from_bytes(told[_OUT_OF_ORDER], sys.byteorder)
+        is_new, self._out_of_order = count != self._out_of_order, count
+        return is_new or arrived_ns < self._last_ns - _CLOSE_ENOUGH_NS
 
 
 def wall_less_monotonic_ns() -> int:

@@ -18,6 +18,7 @@ class Subscriber:
 
     __slots__ = (
         "_emptied_ns",
+        "_open",
         "client",
         "empty_ns",
         "expected",
@@ -35,10 +36,16 @@ class Subscriber:
         self.unread = b""
         # QoS 2 identifiers that are not released yet
         self.held = np.zeros(wire.HELD_BYTES if qos == Qos.EXACTLY_ONCE else 0, dtype=np.uint8)
+        self._open = 0  # how many those were at the last count
         self.empty_ns = self._emptied_ns = now_ns()  # when the socket was last seen empty
         self.highest: NDArray[np.int64] | None = None  # sequence number by publisher, where the window wants to know
         self.passing: Passing | None = None  # a long packet that is on its way in
         self.expected = None if resolver is None else resolver.expected()
+
+    def opened(self) -> int:
+        """How many more handshakes of QoS 2 are open than at the last call."""
+        before, self._open = self._open, int(np.bitwise_count(self.held.view(np.uint64)).sum())
+        return self._open - before
 
     def note_empty(self, at_ns: int, *, is_gathered: bool) -> None:
         """The socket is empty. Where it is read seldom, the broker's kernel may have held back what comes next.

@@ -44,7 +44,7 @@ from brokerlab.load.tally import Tally
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES
-from brokerlab.study.values import Arrivals, SessionKind
+from brokerlab.study.values import Arrivals, Qos, SessionKind
 
 _BUFFER_BYTES = 1 << 20
 _RECEIVE_BUFFER_BYTES = 4 << 20
@@ -79,6 +79,7 @@ class Subscribing:
         self._is_settled = False
         self._level = LEVELS[spec.workload.protocol]
         self._retransmissions = 0
+        self._handshakes = 0  # of QoS 2 that are open, which the window waits for
         self._cpu_ns = self._wall_ns = 0
         self._order, self._lag = Go(0, 0, 0), Lag()
         self._gather: Gather | None = None
@@ -289,11 +290,13 @@ class Subscribing:
                 subscriber.passing = None
                 self._walk(subscriber, passing.short, passing.short.size, 0, arrived_ns, cut_bytes=passing.cut_bytes)
         at = self._walk(subscriber, self._view, length, at, arrived_ns)
+        if self._gather and self._spec.workload.qos == Qos.EXACTLY_ONCE:
+            self._handshakes += subscriber.opened()
+        self._counts[self._spec.index] = self._rows.total - self._handshakes
         if count := self._rows.total - before:
             if at == length and subscriber.stream.is_exact and not self._gather:
                 self._rows.mark_last_exact()
             self._last_ns = arrived_ns
-            self._counts[self._spec.index] = self._rows.total
             if self._gather and self._spec.workload.qos:
                 self._gather.note(count)
         subscriber.passing = subscriber.passing or passing_of(self._view[at:length], level=self._level)

@@ -56,7 +56,7 @@ class TlsStream:
         sock.setblocking(False)
         self.socket = sock
         self.has_more = False
-        self._is_stamped = False
+        self._stamps: arrival.Stamps | None = None
         self.stages: list[Stage] = []
         self.fileno = sock.fileno
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -72,11 +72,11 @@ class TlsStream:
 
     @property
     def is_exact(self) -> bool:
-        return self._is_stamped and not self.has_more and not self._incoming.pending
+        return self._stamps is not None and not self.has_more and not self._incoming.pending
 
     def stamp(self) -> None:
         arrival.ask_for_stamps(self.socket)
-        self._is_stamped = True
+        self._stamps = arrival.Stamps()
 
     # -- the handshake --------------------------------------------------------------------------------------------
 
@@ -162,8 +162,8 @@ class TlsStream:
 
     def _fetch(self) -> int:
         """Takes encrypted bytes from the socket; 0 at the end of the connection."""
-        if self._is_stamped:
-            count, self._arrived_ns = arrival.read_stamped(self.socket, _raw.buffer)
+        if self._stamps is not None:
+            count, self._arrived_ns = self._stamps.read(self.socket, _raw.buffer)
         else:
             count, self._arrived_ns = self.socket.recv_into(_raw.buffer), now_ns()
         self._came_full = count == _RAW_BYTES  # then the socket may hold more: only reading again tells

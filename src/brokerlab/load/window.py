@@ -1,7 +1,9 @@
 """Saturation: a window of outstanding messages is kept full, so that the broker always has work and never a flood.
 
-Outstanding is what was published less what was delivered, over all workers of the run. A message that later ones of
-its publisher have overtaken at a subscriber does not count: it is lost, or as good as lost to the window.
+Outstanding is what was published less what was delivered, over all workers of the run; at QoS 2 delivered is what the
+broker has released. (Mosquitto reads its clients in turn, a packet each: the answers of one subscriber fall behind what
+ten publishers send, and a window of messages alone let 50,000 of them queue.) A message that later ones of its
+publisher have overtaken at a subscriber does not count: it is lost, or as good as lost to the window.
 Filling sockets until they block is slower on real brokers and measures the depth of its own queue:
 docs/design/0004 has the figures.
 """

@@ -25,7 +25,7 @@ from brokerlab.study.topology import Link
 
 _TUNSETIFF = 0x400454CA
 _IFF_TAP, _IFF_NO_PI = 0x0002, 0x1000
-LATE_MS = 0.3  # what a link may be off its claim: proof.py
+LATE_MS, LATE_SHARE = 0.3, 0.05  # what a link may be off its claim, or of its delay if that is more: proof.py
 _LONGEST_START_S = 120.0  # the loop is compiled once, by the first that starts it
 _LONGEST_STOP_S = 5.0
 
@@ -148,9 +148,12 @@ class Carrier:
     def was_limit(self) -> list[str]:
         """Why the carrier itself, and no claim, delayed or dropped what it carried; empty where it did not."""
         reasons = []
-        for each in self._links:
-            for way, done in zip(("there", "back"), self.done(each.name), strict=True):
-                if (done.late_mean_ms or 0.0) > LATE_MS:
+        for number, each in enumerate(self._links):
+            for row, way, done in zip(
+                (2 * number, 2 * number + 1), ("there", "back"), self.done(each.name), strict=True
+            ):
+                delay_ms = float(self._claims[row, columns.DELAY_NS]) / 1e6
+                if (done.late_mean_ms or 0.0) > max(LATE_MS, LATE_SHARE * delay_ms):
                     reasons.append(f"{each.name} {way}: frames left {done.late_mean_ms:.2f} ms late on average")
                 if done.no_room:
                     reasons.append(f"{each.name} {way}: no memory was left for frames {done.no_room} times")

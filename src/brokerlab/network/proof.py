@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from brokerlab.errors import RunError
-from brokerlab.network.carrier import LATE_MS
+from brokerlab.network.carrier import LATE_MS, LATE_SHARE
 from brokerlab.network.layout import BROKER, CLIENTS, Cable, End, Layout
 from brokerlab.network.probing import LARGE_BYTES, SMALL_BYTES, Echo, Train, run_echoes, run_trains
 from brokerlab.stats.binomial import expected_range
 from brokerlab.study.topology import Direction, Link
 
-RTT_SHARE, RTT_MS, RATE_SHARE, CONFIDENCE = 0.05, LATE_MS, 0.05, 0.999
+RTT_SHARE, RTT_MS, RATE_SHARE, CONFIDENCE = LATE_SHARE, LATE_MS, 0.05, 0.999
 _ECHOES, _ECHO_INTERVAL_S = 100, 0.006
 _PROBES, _PROBES_OF_LOSS, _PROBE_INTERVAL_S = 200, 1000, 0.001
 _SHARE_FOR_PROBES = 0.25  # of a link's rate, so that they do not wait for each other
