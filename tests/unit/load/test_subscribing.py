@@ -4,46 +4,58 @@ import select
 import socket
 import struct
 import threading
+from contextlib import contextmanager
 
 import pyarrow.parquet as pq
 import pytest
 
 from brokerlab.load.alarm import now_ns
-from brokerlab.load.packets import ConnAck, Publish, SubAck
+from brokerlab.load.packets import ConnAck, PubComp, Publish, PubRec, PubRel, SubAck
 from brokerlab.load.role import Connections
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import Client, Connect, Connected, Progress, Subscribe, Subscribed, WorkerSpec
 from brokerlab.load.subscribing import Subscribing
 from brokerlab.record.directory import RunDirectory
-from brokerlab.study.values import Qos, Schedule, Workload
+from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
 
 pytestmark = pytest.mark.unit
 HOST = "127.0.0.1"
 
 
-@pytest.fixture
-def subscribed(tmp_path):
-    """A role with one subscriber at QoS 1, and the broker's end of its connection."""
+@contextmanager
+def subscribed_at(workload, folder, counts):
+    """A role with one subscriber, what drives it, and the broker's end of its connection."""
     with socket.create_server((HOST, 0)) as server, select.epoll() as epoll:
         client = Client(0, "s0", "t")
         spec = WorkerSpec(
             node="subscribers/0", index=0, host=HOST, port=server.getsockname()[1], clients=(client,),
-            workload=Workload(payload_bytes=16, schedule=Schedule(rate_per_s=1), qos=Qos.AT_LEAST_ONCE), fan_out=1,
-            seed=1, run=tmp_path,
+            workload=workload, fan_out=1, seed=1, run=folder,
         )  # fmt: skip
         log = SessionLog(spec.node)
         said = []
-        role = Subscribing(spec, Connections(epoll, log), log, said.append, [0, 0, 0], Progress((), (0,), (1,), 2))
+        role = Subscribing(spec, Connections(epoll, log), log, said.append, counts, Progress((), (0,), (1,), 2))
         ends = []
-        broker = threading.Thread(target=lambda: ends.append(greet(server)))
+        broker = threading.Thread(target=lambda: ends.append(greet(server, workload.qos)))
         broker.start()
         role.connect(Connect())
         drive(role, epoll, lambda: Connected() in said)
         role.subscribe(Subscribe())
-        drive(role, epoll, lambda: any(isinstance(each, Subscribed) and each.granted[0].codes == (1,) for each in said))
+        drive(
+            role,
+            epoll,
+            lambda: any(isinstance(each, Subscribed) and each.granted[0].codes == (workload.qos,) for each in said),
+        )
         broker.join()
         with ends[0]:
-            yield role, ends[0], tmp_path
+            yield role, lambda is_done: drive(role, epoll, is_done), ends[0]
+
+
+@pytest.fixture
+def subscribed(tmp_path):
+    """One subscriber at QoS 1 of a load that keeps a schedule."""
+    workload = Workload(payload_bytes=16, schedule=Schedule(rate_per_s=1), qos=Qos.AT_LEAST_ONCE)
+    with subscribed_at(workload, tmp_path, [0, 0, 0]) as (role, _, end):
+        yield role, end, tmp_path
 
 
 def drive(role, epoll, is_done):
@@ -56,13 +68,13 @@ def drive(role, epoll, is_done):
             role.ready(fd, event)
 
 
-def greet(server):
+def greet(server, qos):
     accepted, _ = server.accept()
     accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     accepted.recv(4096)
     accepted.sendall(ConnAck().encode())
     accepted.recv(4096)
-    accepted.sendall(SubAck(1, (1,)).encode())
+    accepted.sendall(SubAck(1, (qos,)).encode())
     return accepted
 
 
@@ -82,3 +94,22 @@ def test_what_arrived_before_the_connection_was_reset_is_delivered(subscribed):
     assert len(stopped.closed_by_broker) == 1
     (file,) = RunDirectory(folder).files("deliveries")
     assert pq.read_table(file).num_rows == 3
+
+
+def test_at_qos_2_the_window_waits_until_the_broker_has_released(tmp_path):
+    workload = Workload(payload_bytes=16, schedule=Schedule(Arrivals.SATURATE, window=10), qos=Qos.EXACTLY_ONCE)
+    counts = [0, 0, 10]
+    with subscribed_at(workload, tmp_path, counts) as (role, drive_until, broker):
+        broker.settimeout(10)
+        seen = []
+        for sent, answer in (
+            (Publish("t", bytes(16), 2, 1), PubRec(1)), (Publish("t", bytes(16), 2, 2), PubRec(2)),
+            (PubRel(1), PubComp(1)), (PubRel(2), PubComp(2)),
+        ):  # fmt: skip
+            broker.sendall(sent.encode())
+            drive_until(lambda: select.select([broker], [], [], 0)[0])
+            assert broker.recv(16) == answer.encode()
+            seen.append(counts[0])
+        assert role.close().messages == 2
+
+    assert seen == [0, 0, 1, 2]
