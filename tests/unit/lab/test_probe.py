@@ -92,7 +92,9 @@ def test_somebodys_broker_that_hangs_is_said_to():
         found = probe(place, [BY_ID["connect.ping"]])
 
     assert next(each for each in found if each.check.id == "connect.still").result is Result.BROKEN
-    assert next(each for each in found if each.check.id == "connect.ping").result is not Result.KEPT
+    pings = [each.result for each in found if each.check.id == "connect.ping"]  # of three versions, one is served
+    assert len(pings) == 3
+    assert pings.count(Result.KEPT) <= 1
 
 
 def test_a_broker_that_serves_on_is_said_to(lax):
