@@ -45,7 +45,7 @@ class Kept:
 @pytest.mark.parametrize("shares", [1, 2, 3])
 @pytest.mark.parametrize("form", [pcap, pcapng])
 def test_a_whole_file_in_shares_gives_what_its_parts_give(tmp_path, monkeypatch, shares, form):
-    monkeypatch.setattr(whole, "_SEGMENTS_AT_ONCE", 50)
+    monkeypatch.setattr(whole, "_MOST_AT_ONCE", 50)
     monkeypatch.setattr(whole, "_FED_AT_ONCE", 7)
     talks = [ten_messages(client=("10.0.0.1", 2000 + number)) for number in range(12)]
     frames = sorted((frame for talk in talks for frame in talk.frames), key=lambda frame: frame.at_ns)

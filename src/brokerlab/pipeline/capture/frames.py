@@ -238,6 +238,11 @@ class SegmentReading:
         """How many segments wait to be taken."""
         return int(self._state[0])
 
+    @property
+    def connections(self) -> int:
+        """How many connections they are of."""
+        return int(self._state[1])
+
     def take(self) -> Segments:
         """What has come by now; what comes after that is counted anew."""
         n, connections = self._state[:2].tolist()

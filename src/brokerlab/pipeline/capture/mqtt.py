@@ -284,6 +284,47 @@ def _read_packet(
     return is_done
 
 
+@compiled("i8(u1[::1], i8, i8, b1, b1, i8, i8, i8[:, ::1], i8)")
+def _read_simple(
+    data: Bytes, place: int, here: int, from_client: bool, is_hashed: bool, level: int, at_ns: int, rows: Longs, n: int
+) -> int:  # fmt: skip
+    """Fills in the row of what most streams are made of, and its size: 0 where it is anything else.
+
+    That is an acknowledgement without a reason, or a PUBLISH without properties, in one piece: half of the time.
+    """
+    if here < 4:
+        return 0
+    first, remaining, head = np.int64(data[place]), np.int64(data[place + 1]), 2
+    kind = first >> 4
+    if remaining >= 0x80:
+        remaining, head = remaining & 0x7F | np.int64(data[place + 2]) << 7, 3
+    size = head + remaining
+    if remaining >= 1 << 14 or remaining < 2 or size > here or kind < 3 or kind > 7:
+        return 0
+    body, packet_id, topic, topic_bytes, payload, payload_bytes, more = place + head, 0, 0, 0, 0, 0, 0
+    if kind == 3:
+        topic_bytes = big16(data, body)
+        to = 2 + topic_bytes + (2 if first & 6 else 0)
+        if level == 5 or first & 6 == 6 or to > remaining:
+            return 0
+        payload_bytes = remaining - to
+        if first & 6:
+            packet_id = big16(data, body + to - 2)
+        if topic_bytes and data[body + 2] == 0x24:
+            more = IS_SYSTEM
+        if is_hashed:
+            topic = np.int64(hashed(data, body + 2, topic_bytes))
+            payload = np.int64(hashed(data, body + to, payload_bytes))
+    elif remaining != 2 or first & 15 != (2 if kind == 6 else 0):
+        return 0
+    else:
+        packet_id = big16(data, body)
+    rows[n, 0] = kind | (first & 15) << 4 | (FROM_CLIENT if from_client else 0) | IS_WHOLE | more
+    rows[n, 1], rows[n, 2], rows[n, 3], rows[n, 4] = packet_id, topic, topic_bytes, payload
+    rows[n, 5], rows[n, 6], rows[n, 7], rows[n, 8] = payload_bytes, size, at_ns, at_ns
+    return size
+
+
 @compiled(
     "UniTuple(i8, 3)(u1[::1], i8[:, ::1], i8, b1, b1, b1, i8[::1], i8[::1], i8[::1], i8[:, ::1], i8[:, ::1], u1[::1])"
 )
@@ -310,6 +351,11 @@ def read_packets(
             counts[1] += state[1] > 0
             state[1], at = 0, pieces[k, 0]
         place, here = pieces[k, 1] + at - pieces[k, 0], end - at
+        if state[1] == 1 and not about[1]:
+            size = _read_simple(data, place, here, from_client, is_hashed, about[0], pieces[k, 3], rows, n)
+            if size:
+                n, at = n + 1, at + size
+                continue
         first, remaining, head = header_at(data, pieces, k, at, scratch)
         if remaining == -1 and not is_final and state[2] < at + 5:
             break

@@ -18,7 +18,9 @@ from brokerlab.pipeline.capture.frames import SegmentReading, Segments
 from brokerlab.pipeline.capture.source import CaptureFile, SeenRecords, told_of_unreadable
 from brokerlab.pipeline.capture.walk import Key, Sink
 
-_SEGMENTS_AT_ONCE = 1 << 20  # 32 MiB; the more there are, the fewer times each of many connections is taken up
+# Segments that are followed at once: few, so that the frames' bytes are still in the processor's cache when their
+# packets are read, but not so few that taking up one of many connections weighs more than that.
+_FEWEST_AT_ONCE, _OF_EACH, _MOST_AT_ONCE = 1 << 15, 256, 1 << 20
 _FED_AT_ONCE = 1 << 17
 
 
@@ -58,7 +60,7 @@ class WholeFile:
         for records in portions:
             seen.add(records)
             reading.add(records.rows)
-            if len(reading) >= _SEGMENTS_AT_ONCE:
+            if len(reading) >= min(max(_FEWEST_AT_ONCE, _OF_EACH * reading.connections), _MOST_AT_ONCE):
                 yield from self._feed(data, reading.take(), seen)
         yield from self._feed(data, reading.take(), seen)
 
