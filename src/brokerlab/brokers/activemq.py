@@ -14,8 +14,9 @@ and `durable` is stock with its disk policy written out.
     durable     every message that is to be kept is on disk before it is acknowledged
     tuned       nothing is kept on disk, threads are shared between connections (NIO), and 4 GiB of heap
 
-A cluster is a network of brokers: each node opens a connection, in bare TCP, to every one before it, and both send
-over it what the other has subscribers for, but nothing on that came from a third node (networkTTL 1).
+A cluster is a network of brokers: each node opens a connection, in bare TCP, to every other, and sends over it what
+the other has subscribers for, but nothing on that came from a third node (networkTTL 1). A connection that both use
+(duplex) would be half as many; now and then its second way carries nothing, for good.
 
 6.3.1 refuses packets of 2 MiB and more, which 6.1.7 takes. Its MQTT over WebSocket needs a web server of its own,
 which is not in the registry for 6.3.1, so there is none here.
@@ -204,7 +205,7 @@ class ActiveMqOfDebian:
 def _networks(seats: Sequence[Seat]) -> tuple[_Network, ...]:
     """By seat."""
     password = random.token_hex(16)
-    return tuple(_Network(tuple(seats[:number]), password) for number in range(len(seats)))
+    return tuple(_Network(tuple(other for other in seats if other is not seat), password) for seat in seats)
 
 
 def _node(choice: BrokerChoice, seat: Seat, security: Security, network: _Network | None) -> Node:
@@ -294,12 +295,13 @@ def _config(choice: BrokerChoice, seat: Seat, security: Security, network: _Netw
 
 
 def _connectors(network: _Network, security: Security) -> Iterator[str]:
-    """To the nodes before this one."""
+    """To the other nodes; until one is there, it is asked for every half second."""
     login = f' userName="{_NODES}" password="${{password}}"' if security.users else ""
     yield "    <networkConnectors>"
     for other in network.others:
-        yield f'      <networkConnector name="node-{other.index}" uri="static:({_openwire(other)})"'
-        yield f'                        duplex="true" networkTTL="1"{login}'
+        uri = f"static:({_openwire(other)})?initialReconnectDelay=500&useExponentialBackOff=false"
+        yield f'      <networkConnector name="node-{other.index}" uri={quoteattr(uri)}'
+        yield f'                        networkTTL="1"{login}'
         # Otherwise the first of three nodes sends nothing to the third.
         yield '                        suppressDuplicateTopicSubscriptions="false"/>'
     yield "    </networkConnectors>"
