@@ -29,7 +29,7 @@ from brokerlab.pipeline.capture.reading import count_packets
 from brokerlab.pipeline.session import open_session
 from brokerlab.study.values import AUTO, Arrivals, Qos, Schedule, Workload
 
-FRAMES = 4_000_000
+FRAMES = 8_000_000
 SECONDS = 3.0
 ROUNDS = 3
 _ETHERNET, _IPV4 = 14, 20

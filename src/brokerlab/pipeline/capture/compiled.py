@@ -18,7 +18,7 @@ Bools = NDArray[np.bool_]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def compiled(signature: str) -> Callable[[_Function], _Function]:
+def compiled(signature: str, *, is_inlined: bool = False) -> Callable[[_Function], _Function]:
     """Compiles at import, and keeps the machine code for the next process; not of modules that came in an archive.
 
     For functions that make no arrays: references to those that they are given are not counted, which takes two thirds
@@ -28,25 +28,26 @@ def compiled(signature: str) -> Callable[[_Function], _Function]:
     def decorate(function: _Function) -> _Function:
         has_file = Path(function.__code__.co_filename).is_file()
         options: dict[str, Any] = {"cache": has_file, "nogil": True, "_nrt": False}
+        options["inline"] = "always" if is_inlined else "never"
         done: _Function = njit(signature, **options)(function)
         return done
 
     return decorate
 
 
-@compiled("i8(u1[::1], i8)")
+@compiled("i8(u1[::1], i8)", is_inlined=True)
 def big16(data: Bytes, at: int) -> int:
     return np.int64(data[at]) << 8 | np.int64(data[at + 1])
 
 
-@compiled("i8(u1[::1], i8)")
+@compiled("i8(u1[::1], i8)", is_inlined=True)
 def big32(data: Bytes, at: int) -> int:
     return (
         np.int64(data[at]) << 24 | np.int64(data[at + 1]) << 16 | np.int64(data[at + 2]) << 8 | np.int64(data[at + 3])
     )
 
 
-@compiled("i8(u1[::1], i8, b1)")
+@compiled("i8(u1[::1], i8, b1)", is_inlined=True)
 def word32(data: Bytes, at: int, is_big: bool) -> int:
     """Four bytes in the byte order of the file."""
     if is_big:

@@ -25,7 +25,7 @@ DATA, CAPTURED, WIRE, AT, LINK = range(5)
 WHOLE, CUT_OFF, DAMAGED, FULL = range(4)  # how a walk ended; the last: without room for the next record
 
 SPLIT_BYTES = 64 * 2**20
-_AT_ONCE = 1 << 14  # records: rows that are used again before they leave the processor's cache
+_AT_ONCE = 1 << 13  # records: rows that are used again before they leave the processor's cache
 _LARGEST_RECORD = 2**24 - 1  # libpcap writes 256 KiB at most
 
 _PCAP = {  # magic number in big-endian order: decimal digits of a second's parts
