@@ -48,6 +48,8 @@ from brokerlab.study.values import Arrivals, Qos, SessionKind
 
 _BUFFER_BYTES = 1 << 20
 _RECEIVE_BUFFER_BYTES = 4 << 20
+_SATURATED_BUFFER_BYTES = 64 << 10
+_PIECE_BYTES = 16 << 10  # after so much the next may be here already: there was no room for it before
 _GATHERED = 1 / 4  # of the time that a message takes through the window
 _QUIET_NS = 250_000_000  # after the last expected message: time for duplicates to show up
 _CHECK_NS = 50_000_000
@@ -112,10 +114,8 @@ class Subscribing:
         else:
             subscriber.come_back(stream, is_resumed=session.is_resumed)
         self._open[stream.fileno()] = subscriber
-        # A buffer of the usual size is what a pause is about. Under saturation the kernel sizes it better: where it
-        # is large and empty each few messages are acknowledged on their own, at the broker's cost (docs/design/0004).
-        if not self._pausing.is_planned and not self._gather:
-            stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+        if self._receive_buffer_bytes:
+            stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
         stream.stamp()
         if self._order.end_ns:
             if not session.is_resumed:
@@ -126,6 +126,13 @@ class Subscribing:
             self._connections.want_read(stream.fileno(), False)
         elif stream.has_more:
             self.ready(stream.fileno(), select.EPOLLIN)
+
+    @property
+    def _receive_buffer_bytes(self) -> int | None:
+        """None is the kernel's choice, which a pause is about. Under saturation see docs/design/0004."""
+        if self._pausing.is_planned or (self._gather and len(self._spec.clients) > 1):
+            return None
+        return _SATURATED_BUFFER_BYTES if self._gather else _RECEIVE_BUFFER_BYTES
 
     def subscribe(self, order: Subscribe) -> None:
         """Asks for all subscriptions at once; their answers come among whatever else the broker sends."""
@@ -268,12 +275,12 @@ class Subscribing:
     def _read_all(self, subscriber: Subscriber) -> None:
         """Reads what epoll told of, and what is here already behind it."""
         with contextlib.suppress(BlockingIOError):  # nothing to read after all: epoll may wake for less (epoll(7))
-            self._read(subscriber)
-            while subscriber.stream.has_more:
-                self._read(subscriber)
+            got = self._read(subscriber)
+            while subscriber.stream.has_more or (self._gather and got >= _PIECE_BYTES):
+                got = self._read(subscriber)
 
-    def _read(self, subscriber: Subscriber) -> None:
-        """Reads once: rows for all whole messages, acknowledgements into the outbox."""
+    def _read(self, subscriber: Subscriber) -> int:
+        """Reads once, so many bytes: rows for all whole messages, acknowledgements into the outbox."""
         length = len(subscriber.unread)
         self._buffer[:length] = subscriber.unread
         got, arrived_ns = subscriber.stream.read(memoryview(self._buffer)[length:])
@@ -306,6 +313,7 @@ class Subscribing:
                 subscriber.note_empty(arrived_ns, is_gathered=self._gather is not None)
         elif at == 0 and not subscriber.passing:
             self._resize(2 * len(self._buffer))  # one packet is longer than the buffer
+        return got
 
     def _walk(
         self, subscriber: Subscriber, view: NDArray[np.uint8], length: int, at: int, arrived_ns: int,
