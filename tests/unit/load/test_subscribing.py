@@ -113,3 +113,17 @@ def test_at_qos_2_the_window_waits_until_the_broker_has_released(tmp_path):
         assert role.close().messages == 2
 
     assert seen == [0, 0, 1, 2]
+
+
+def test_a_look_takes_what_found_no_room_in_the_receive_buffer(tmp_path):
+    """Otherwise the sleeps between looks, of which each would take one buffer, are the limit of large messages."""
+    messages, size = 200, 16_384
+    workload = Workload(payload_bytes=size, schedule=Schedule(Arrivals.SATURATE, window=messages), qos=Qos.AT_MOST_ONCE)
+    counts, looks = [0, 0, messages], []
+    with subscribed_at(workload, tmp_path, counts) as (role, drive_until, broker):
+        broker.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * messages * size)
+        broker.sendall(Publish("t", bytes(size)).encode() * messages)
+        drive_until(lambda: looks.append(counts[0]) or counts[0] == messages)
+        role.close()
+
+    assert len(looks) - 1 < messages * size / (256 << 10)  # which is what the buffer has room for, at most
