@@ -24,6 +24,7 @@ from brokerlab.study.values import Qos, Schedule, Workload
 SECONDS = 10.0
 _SPARE_FILES = 500
 _PLAIN = 2_000  # connections of the plain loop
+_FEW = 10  # a tenth of the connections shows what all of them share
 
 
 def most_connections(asked: int) -> int:
@@ -58,17 +59,23 @@ def run(asked: int) -> None:
     with inventory.temporary_folder("brokerlab-bench-") as folder:
         with broker(folder) as process:
             plain = plain_per_s(process.node.port, min(_PLAIN, count))
+        with broker(folder / "few") as process:
+            few_bytes, _ = measure(process.node.port, count // _FEW, folder / "run-few")
         with broker(folder / "ours") as process:
-            rows = measure(process.node.port, count, folder / "run")
+            memory_bytes, rows = measure(process.node.port, count, folder / "run")
+    each_kib = (memory_bytes - few_bytes) / (count - count // _FEW) / 1024
+    all_kib = memory_bytes / count / 1024
+    memory = ("generator memory a connection", f"{each_kib:.1f} KiB, with what all share {all_kib:.1f}")
     table = Table(title=f"{count:,} connections at 1 message a second each, through Mosquitto")
     table.add_column("what")
     table.add_column("value", justify="right")
-    for title, value in [("plain loop, connects a second", f"{plain:,.0f}"), *rows]:
+    for title, value in [("plain loop, connects a second", f"{plain:,.0f}"), memory, *rows]:
         table.add_row(title, value)
     Console(width=110).print(table)
 
 
-def measure(port: int, count: int, folder: Path) -> list[tuple[str, str]]:
+def measure(port: int, count: int, folder: Path) -> tuple[int, list[tuple[str, str]]]:
+    """Bytes that the publishers' worker took for connecting and sending, and the other rows of the table."""
     workload = Workload(count, 1, schedule=Schedule(rate_per_s=1.0), qos=Qos.AT_MOST_ONCE)
     members = {
         "publishers/0": tuple(Client(number, f"bench-p{number}", f"bench/{number}") for number in range(count)),
@@ -97,9 +104,8 @@ def measure(port: int, count: int, folder: Path) -> list[tuple[str, str]]:
         crew.drain({"subscribers/0": sum(sent.values())}, deadline_ns=time.monotonic_ns() + 10**10)
         stopped = crew.stop()
     meter = read_meter(stopped)
-    return [
+    return memory, [
         ("ours, connects a second", f"{count / connect_s:,.0f}"),
-        ("generator memory a connection", f"{memory / count / 1024:.1f} KiB"),
         ("generator CPU, of one core", f"{100 * used / (SECONDS / 4 * 1e9):.0f} %"),
         ("schedule lag p50, p99", f"{meter.lag_p50_ms:.2f} ms, {meter.lag_p99_ms:.2f} ms"),
         ("published, delivered", f"{sum(sent.values()):,}, {stopped['subscribers/0'].messages:,}"),

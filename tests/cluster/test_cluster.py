@@ -35,24 +35,32 @@ BODIES = (
 )
 
 
-def run_bodies(master: str) -> tuple[int, str]:
-    """The exit code of pytest, and the end of what it printed."""
-    files = [str(PIPELINE / name) for name in BODIES]
-    env = {**os.environ, "BROKERLAB_SPARK": master}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files],
-        env=env, capture_output=True, text=True, timeout=1800, check=False,
-    )  # fmt: skip
-    return done.returncode, done.stdout[-6000:] + done.stderr[-2000:]
+@pytest.fixture
+def run_bodies(capsys):
+    """Runs them at a master: pytest's exit code and the end of what it printed, all of which is shown as it comes."""
+
+    def run(master):
+        command = [sys.executable, "-m", "pytest", "-v", "-x", "-p", "no:cacheprovider"]
+        told = []
+        with subprocess.Popen(
+            [*command, *(str(PIPELINE / name) for name in BODIES)],
+            env={**os.environ, "BROKERLAB_SPARK": master}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        ) as process, capsys.disabled():  # fmt: skip
+            for line in process.stdout:
+                told.append(line)
+                print(line, end="", flush=True)
+        return process.returncode, "".join(told[-60:])
+
+    return run
 
 
-def test_bodies_of_the_pipelines_tests_hold_on_the_cluster(cluster):
+def test_bodies_of_the_pipelines_tests_hold_on_the_cluster(cluster, run_bodies):
     code, told = run_bodies(cluster)
 
     assert code == 0, told
 
 
-def test_bodies_of_the_pipelines_tests_hold_behind_spark_connect(cluster, tmp_path):
+def test_bodies_of_the_pipelines_tests_hold_behind_spark_connect(cluster, run_bodies, tmp_path):
     with connect_server(tmp_path, cluster) as url:
         code, told = run_bodies(url)
 
