@@ -1,5 +1,7 @@
 """Where Spark runs, as it is written; no Spark."""
 
+import socket
+
 import pytest
 
 from brokerlab.errors import UserError
@@ -34,3 +36,33 @@ def test_other_places_are_refused_with_the_forms_that_there_are(url):
     with pytest.raises(UserError, match="no place for Spark") as refused:
         master_of(url)
     assert "sc://HOST:PORT" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("url", "addresses"),
+    [
+        ("local[*]", ()),
+        ("yarn", ()),
+        ("k8s://https://10.0.0.1:6443", ()),
+        ("spark://a:7077,b:7078", (("a", 7077), ("b", 7078))),
+        ("sc://spark.example", (("spark.example", 15002),)),
+        ("sc://spark.example:15003/;token=abc", (("spark.example", 15003),)),
+    ],
+)
+def test_where_one_must_listen_is_in_the_url(url, addresses):
+    assert master_of(url).addresses == addresses
+
+
+@pytest.mark.parametrize("url", ["sc://127.0.0.1:1", "spark://127.0.0.1:1", "spark://127.0.0.1:1,127.0.0.1:2"])
+def test_a_place_where_nobody_listens_is_told_at_once(url, monkeypatch):
+    for name in ("grpc_proxy", "https_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+    with pytest.raises(UserError, match=r"127\.0\.0\.1:1: Connection refused") as told:
+        master_of(url).require_answer()
+    assert url in told.value.message
+
+
+def test_one_of_several_masters_is_enough():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        master_of(f"spark://127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}").require_answer()

@@ -41,6 +41,7 @@ def open_session(
     it is told. That takes this process's standard error aside while Java starts.
     """
     place = master_of(master)
+    place.require_answer()
     # Java outlives the session and ends with this process, so its folder does too.
     folder = inventory.folder_until_exit("brokerlab-spark-")
     if place.kind == "connect":
