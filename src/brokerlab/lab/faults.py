@@ -29,6 +29,8 @@ from brokerlab.study.topology import link_names
 from brokerlab.study.values import Study
 
 _LATE_S = 3.0  # behind its plan a fault is another one: clients and nodes are in another state then
+_STANDSTILL_S = 1.0
+_STILL = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 
 @dataclass(slots=True)
@@ -175,8 +177,9 @@ class Faults:
                 at_ns = self._signal(fault, signal.SIGKILL)  # to start it again takes longer than to end it
                 self._system.revive(fault.node or 0)
             case FaultKind.STOP:
-                at_ns = self._signal(fault, signal.SIGSTOP)
+                self._signal(fault, signal.SIGSTOP)
                 undo = partial(self._go_on, fault)
+                at_ns = self._stood_still_ns(fault)
             case FaultKind.FILES:
                 undo = self._exhaust_files(fault)
             case FaultKind.DISK:
@@ -203,6 +206,16 @@ class Faults:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
         return at_ns
+
+    def _stood_still_ns(self, fault: Fault) -> int:
+        """When all its processes had stopped: on a busy machine one still answers after the signal was sent."""
+        deadline_ns = time.monotonic_ns() + int(_STANDSTILL_S * 1e9)
+        for pid in self._process(fault).pids():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process = psutil.Process(pid)
+                while process.status() not in _STILL and time.monotonic_ns() < deadline_ns:
+                    time.sleep(0.000_2)
+        return time.monotonic_ns()
 
     def _go_on(self, fault: Fault) -> None:
         self._signal(fault, signal.SIGCONT)
