@@ -66,3 +66,8 @@ def test_a_place_where_nobody_listens_is_told_at_once(url, monkeypatch):
 def test_one_of_several_masters_is_enough():
     with socket.create_server(("127.0.0.1", 0)) as server:
         master_of(f"spark://127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}").require_answer()
+        server.settimeout(5)
+        asked, _ = server.accept()
+
+        with asked:
+            assert asked.recv(1) == b""  # it was asked whether it is there, and nothing else
