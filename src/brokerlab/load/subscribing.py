@@ -50,6 +50,7 @@ _BUFFER_BYTES = 1 << 20
 _RECEIVE_BUFFER_BYTES = 4 << 20
 _SATURATED_BUFFER_BYTES = 64 << 10
 _PIECE_BYTES = 16 << 10  # after so much the next may be here already: there was no room for it before
+_MOST_PIECES = 64  # at a look: before a broker that never ends the loop has other things to do too
 _GATHERED = 1 / 4  # of the time that a message takes through the window
 _QUIET_NS = 250_000_000  # after the last expected message: time for duplicates to show up
 _CHECK_NS = 50_000_000
@@ -275,9 +276,9 @@ class Subscribing:
     def _read_all(self, subscriber: Subscriber) -> None:
         """Reads what epoll told of, and what is here already behind it."""
         with contextlib.suppress(BlockingIOError):  # nothing to read after all: epoll may wake for less (epoll(7))
-            got = self._read(subscriber)
-            while subscriber.stream.has_more or (self._gather and got >= _PIECE_BYTES):
-                got = self._read(subscriber)
+            got, pieces = self._read(subscriber), _MOST_PIECES if self._gather else 0
+            while subscriber.stream.has_more or (pieces and got >= _PIECE_BYTES):
+                got, pieces = self._read(subscriber), max(0, pieces - 1)
 
     def _read(self, subscriber: Subscriber) -> int:
         """Reads once, so many bytes: rows for all whole messages, acknowledgements into the outbox."""
