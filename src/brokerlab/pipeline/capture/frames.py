@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from brokerlab.pipeline.capture.compiled import Bools, Bytes, Longs, big16, big32, compiled
+from brokerlab.pipeline.capture.compiled import Bools, Bytes, Longs, big16, big32, byte, compiled
 
 AT, PLACE, SEQ, SIZES = range(4)
 FIN, SYN, RST = 1, 2, 4
@@ -123,10 +123,10 @@ def is_plain(data: Bytes, at: int, end: int, link: int) -> bool:
     )  # fmt: skip
 
 
-@compiled("u8(u1[::1], i8, i8, i8)")
+@compiled("u8(u1[::1], i8, i8, i8)", is_inlined=True)
 def _connection_key(data: Bytes, ip: int, tcp: int, to_broker: int) -> int:
     """The same number for both directions of a connection; two of a file's connections share one by 64-bit chance."""
-    size, first = (4, ip + 12) if data[ip] >> 4 == 4 else (16, ip + 8)
+    size, first = (4, ip + 12) if byte(data, ip) >> 4 == 4 else (16, ip + 8)
     client, broker = (first, first + size) if to_broker else (first + size, first)
     client_port, broker_port = (tcp, tcp + 2) if to_broker else (tcp + 2, tcp)
     key = np.uint64(big16(data, client_port) << 16 | big16(data, broker_port))
@@ -137,15 +137,15 @@ def _connection_key(data: Bytes, ip: int, tcp: int, to_broker: int) -> int:
     return key
 
 
-@compiled("i8(u8[::1], i8[::1], u8, i8)")
+@compiled("i8(u8[::1], i8[::1], u8, i8)", is_inlined=True)
 def _number_of(keys: Longs, numbers: Longs, key: int, next_number: int) -> int:
     """The number of a key in an open hash table; a new key gets the next one."""
     mask = np.uint64(keys.size - 1)
-    slot = np.int64(key & mask)
+    slot = key & mask
     while numbers[slot] >= 0:
         if keys[slot] == key:
             return numbers[slot]
-        slot = np.int64(np.uint64(slot + 1) & mask)
+        slot = (slot + np.uint64(1)) & mask
     keys[slot], numbers[slot] = key, next_number
     return next_number
 
@@ -199,12 +199,12 @@ def read_frames(
         if owner == connections:
             firsts[owner, 0], firsts[owner, 1], firsts[owner, 2] = ip, tcp, to_broker
             connections += 1
-        place = tcp + 4 * (np.int64(data[tcp + 12]) >> 4)
+        place = tcp + 4 * (byte(data, tcp + 12) >> 4)
         length = max(packet_end - place, 0)
         present = min(max(end - place, 0), length)
         rows[n, 0], rows[n, 1] = at_ns, place
         rows[n, 2] = big32(data, tcp + 4) << 32 | length
-        rows[n, 3] = wire << 40 | present << 16 | to_broker << 8 | np.int64(data[tcp + 13])
+        rows[n, 3] = wire << 40 | present << 16 | to_broker << 8 | byte(data, tcp + 13)
         owners[n] = owner
         n += 1
     state[0], state[1], state[2] = n, connections, before_ns

@@ -9,7 +9,7 @@ header is missing, or what stands there is no packet of MQTT, reading goes on at
 
 import numpy as np
 
-from brokerlab.pipeline.capture.compiled import Bytes, Longs, big16, compiled
+from brokerlab.pipeline.capture.compiled import Bytes, Longs, big16, byte, compiled
 
 # Columns of a packet.
 KIND, PACKET_ID, TOPIC, TOPIC_BYTES, PAYLOAD, PAYLOAD_BYTES, SIZE, FIRST_NS, LAST_NS = range(9)
@@ -284,7 +284,7 @@ def _read_packet(
     return is_done
 
 
-@compiled("i8(u1[::1], i8, i8, b1, b1, i8, i8, i8[:, ::1], i8)")
+@compiled("i8(u1[::1], i8, i8, b1, b1, i8, i8, i8[:, ::1], i8)", is_inlined=True)
 def _read_simple(
     data: Bytes, place: int, here: int, from_client: bool, is_hashed: bool, level: int, at_ns: int, rows: Longs, n: int
 ) -> int:  # fmt: skip
@@ -294,10 +294,10 @@ def _read_simple(
     """
     if here < 4:
         return 0
-    first, remaining, head = np.int64(data[place]), np.int64(data[place + 1]), 2
+    first, remaining, head = byte(data, place), byte(data, place + 1), 2
     kind = first >> 4
     if remaining >= 0x80:
-        remaining, head = remaining & 0x7F | np.int64(data[place + 2]) << 7, 3
+        remaining, head = remaining & 0x7F | byte(data, place + 2) << 7, 3
     size = head + remaining
     if remaining >= 1 << 14 or remaining < 2 or size > here or kind < 3 or kind > 7:
         return 0
@@ -310,7 +310,7 @@ def _read_simple(
         payload_bytes = remaining - to
         if first & 6:
             packet_id = big16(data, body + to - 2)
-        if topic_bytes and data[body + 2] == 0x24:
+        if topic_bytes and byte(data, body + 2) == 0x24:
             more = IS_SYSTEM
         if is_hashed:
             topic = np.int64(hashed(data, body + 2, topic_bytes))

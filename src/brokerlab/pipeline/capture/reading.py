@@ -21,12 +21,12 @@ from brokerlab.pipeline.capture.compiled import Longs
 from brokerlab.pipeline.capture.messages import COLUMNS as MESSAGE_COLUMNS
 from brokerlab.pipeline.capture.messages import legs_of
 from brokerlab.pipeline.capture.sinks import CountingSink, PacketSink, TypeSink
-from brokerlab.pipeline.capture.source import MQTT_PORT, CaptureFile, PcapSource, read_ports
+from brokerlab.pipeline.capture.source import MQTT_PORT, CaptureFile, PcapSource
 from brokerlab.pipeline.capture.taps import Tap, taps_of_runs
 from brokerlab.pipeline.capture.walk import Sink, Walk, numbers
 from brokerlab.pipeline.capture.whole import WholeFile
 from brokerlab.pipeline.schemas import arrow_schema
-from brokerlab.pipeline.schemas.captured import FOLLOWED, MATCHED, PACKETS, SHARE, TAPS, TYPES
+from brokerlab.pipeline.schemas.captured import FOLLOWED, MATCHED, PACKETS, TAPS, TYPES
 from brokerlab.pipeline.sources import small_frame
 
 __all__ = ["count_packets", "match_messages", "read_captures", "read_packets", "taps_of_runs"]
@@ -53,7 +53,7 @@ def read_captures(spark: SparkSession, taps: Sequence[Tap], *, largest_whole: in
     frames = []
     if whole:
         shares = [
-            {**_about(tap), "ports": _as_text(tap.ports or (MQTT_PORT,)), "buckets": buckets, **share}
+            {**_about(tap), "ports": tuple(tap.ports or (MQTT_PORT,)), "buckets": buckets, **share}
             for tap in whole
             for share in _shares(sizes[tap.path])
         ]
@@ -92,8 +92,7 @@ def _read(
     size, name = path.stat().st_size, str(path.resolve())
     if size > _LARGEST_WHOLE:
         return _followed(make_sink, schema, _captured(spark, [{"path": name, "ports": list(ports)}]), size)
-    of_none = dict.fromkeys(SHARE.names)
-    shares = [{**of_none, "path": name, "ports": _as_text(ports), **share} for share in _shares(size)]
+    shares = [{"path": name, "ports": tuple(ports), **share} for share in _shares(size)]
     return _followed_whole(spark, make_sink, schema, shares)
 
 
@@ -102,18 +101,12 @@ def _shares(size: int) -> list[dict[str, int]]:
     return [{"share": share, "shares": shares} for share in range(shares)]
 
 
-def _as_text(ports: Sequence[int]) -> str:
-    return ",".join(map(str, ports))
-
-
 def _followed_whole(
     spark: SparkSession, make_sink: MakeSink, schema: T.StructType, shares: Sequence[dict[str, Any]]
 ) -> DataFrame:
-    """One task for each share."""
-    rows = [{**share, "number": number} for number, share in enumerate(shares)]
-    table = pa.Table.from_pylist(rows, schema=arrow_schema(SHARE))
-    work = spark.createDataFrame(table, schema=SHARE).repartitionById(len(shares), "number")
-    follow: Any = F.arrow_udtf(_whole_follower(make_sink), returnType=schema)  # typed as a decorator only
+    """One task for each share: numbers say which, so that nothing has to move before the tasks begin."""
+    work = spark.range(0, len(shares), 1, len(shares))
+    follow: Any = F.arrow_udtf(_whole_follower(make_sink, shares), returnType=schema)  # typed as a decorator only
     followed: DataFrame = follow(work.asTable())
     return followed
 
@@ -142,14 +135,14 @@ def match_messages(followed: DataFrame, *, tasks: int = _FEWEST_TASKS) -> DataFr
     return matched
 
 
-def _whole_follower(make_sink: MakeSink) -> type:
-    """The table function that takes shares of files, of schemas.captured.SHARE."""
+def _whole_follower(make_sink: MakeSink, shares: Sequence[dict[str, Any]]) -> type:
+    """The table function that takes numbers of shares of files."""
 
     class FollowWhole:
-        def eval(self, shares: pa.RecordBatch) -> Iterator[pa.Table]:
-            for row in shares.to_pylist():
-                file = CaptureFile(row["path"], read_ports(row["ports"]))
-                yield from WholeFile(file, row, make_sink()).follow()
+        def eval(self, numbers: pa.RecordBatch) -> Iterator[pa.Table]:
+            for number in numbers.column("id").to_pylist():
+                row = shares[number]
+                yield from WholeFile(CaptureFile(row["path"], row["ports"]), row, make_sink()).follow()
 
     return FollowWhole
 

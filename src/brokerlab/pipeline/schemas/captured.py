@@ -32,11 +32,6 @@ TAPS = schema(
     path=TEXT, run_directory=TEXT, run_id=TEXT, tap=TEXT, file=TEXT, place=TEXT, dropped=LONG, beyond_limit=LONG
 )
 
-# What is to be followed: one row per file and share of its connections; run and tap are null outside of studies.
-SHARE = schema(
-    number=INT, path=TEXT, run_directory=TEXT, run_id=TEXT, tap=TEXT, ports=TEXT, share=INT, shares=INT, buckets=LONG
-)
-
 # What was counted of packets, one row per phase and type; "frames" is everything that was on the wire.
 COUNTED = schema(
     phase=TEXT,
