@@ -11,7 +11,8 @@ A window so small that the pause would be shorter is served as things happen, wi
 
 from collections.abc import MutableSequence
 
-from brokerlab.load.spec import Progress
+from brokerlab.load.spec import Progress, WorkerSpec
+from brokerlab.study.values import Arrivals
 
 # Room in the window is given out in portions of at least this share of it: blocks of many messages cost less than many
 # blocks, and the broker still has three quarters of the window to work on.
@@ -23,6 +24,7 @@ LONGEST_S = 0.015
 _LOOK_NS = 20_000_000  # how often the rate is looked at
 _READS = 64  # a judgement on how many messages a read brings
 _GROWTH = 1.25
+_GATHERED = 1 / 4  # of the time that a message takes through the window
 
 
 class Gather:
@@ -43,16 +45,19 @@ class Gather:
         pause_s = min(self._pause_s, self._most_s)
         return pause_s if pause_s >= SHORTEST_S else 0.0
 
+    @property
+    def window(self) -> int:
+        return self._counts[self._progress.window]
+
     def _look(self, now: int) -> None:
         delivered = sum(self._counts[place] for place in self._progress.delivered)
         count, seconds = delivered - self._delivered, (now - self._looked_ns) / 1e9
         self._delivered, self._looked_ns = delivered, now
-        window = self._counts[self._progress.window]
         if count > 0:
-            self._pause_s = min(LONGEST_S, self._share * window * self._fan_out * seconds / count)
+            self._pause_s = min(LONGEST_S, self._share * self.window * self._fan_out * seconds / count)
 
     def _portion(self) -> float:
-        return PORTION * self._counts[self._progress.window]
+        return PORTION * self.window
 
     def note(self, messages: int) -> None:
         """Takes how many messages a subscriber's read brought, where they are acknowledged.
@@ -70,3 +75,15 @@ class Gather:
         is_limited = 1 < self._largest < self._portion() and self._like_largest > _READS // 2
         self._most_s = max(SHORTEST_S, self._most_s / 2) if is_limited else min(LONGEST_S, self._most_s * _GROWTH)
         self._reads = self._largest = self._like_largest = 0
+
+
+def gather_of(spec: WorkerSpec, counts: MutableSequence[int], progress: Progress) -> Gather | None:
+    """For a worker of subscribers; None where the load keeps a schedule.
+
+    With acknowledgements the share is shorter, which the broker may wait for; at QoS 2 a message takes four times as
+    long through the window, and half of its packets are worth waiting for.
+    """
+    if spec.workload.schedule.arrivals is not Arrivals.SATURATE:
+        return None
+    share = _GATHERED / 2 if spec.workload.qos else _GATHERED
+    return Gather(counts, progress, fan_out=spec.fan_out, share=share)

@@ -14,10 +14,11 @@ from brokerlab.load import connection, wire
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.backlog import BacklogWatch
 from brokerlab.load.connection import Session
-from brokerlab.load.gather import Gather
+from brokerlab.load.gather import gather_of
 from brokerlab.load.lag import Lag
 from brokerlab.load.lives import Lives
 from brokerlab.load.opening import Openings, connect_facts
+from brokerlab.load.pace import BUFFER_BYTES, pace_of
 from brokerlab.load.packets import LEVELS
 from brokerlab.load.passing import passing_of
 from brokerlab.load.pausing import Pausing
@@ -44,14 +45,13 @@ from brokerlab.load.tally import Tally
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES
-from brokerlab.study.values import Arrivals, Qos, SessionKind
+from brokerlab.study.values import Qos, SessionKind
 
 _BUFFER_BYTES = 1 << 20
 _RECEIVE_BUFFER_BYTES = 4 << 20
 _SATURATED_BUFFER_BYTES = 64 << 10
 _PIECE_BYTES = 16 << 10  # after so much the next may be here already: there was no room for it before
 _MOST_PIECES = 64  # at a look: before a broker that never ends the loop has other things to do too
-_GATHERED = 1 / 4  # of the time that a message takes through the window
 _QUIET_NS = 250_000_000  # after the last expected message: time for duplicates to show up
 _CHECK_NS = 50_000_000
 
@@ -85,16 +85,13 @@ class Subscribing:
         self._handshakes = 0  # of QoS 2 that are open, which the window waits for
         self._cpu_ns = self._wall_ns = 0
         self._order, self._lag = Go(0, 0, 0), Lag()
-        self._gather: Gather | None = None
+        self._gather = gather_of(spec, counts, progress)
         self._overtaken_at: int | None = None
-        if spec.workload.schedule.arrivals is Arrivals.SATURATE:
-            # With acknowledgements shorter, which the broker may wait for; at QoS 2 a message takes four times as long
-            # through the window, and half of its packets are worth waiting for.
-            share = _GATHERED / 2 if spec.workload.qos else _GATHERED
-            self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=share)
-            topics = spec.workload.topics
-            if topics.count == 1 and not topics.share:  # of other flows a subscriber gets a part, by plan
-                self._overtaken_at = progress.overtaken[progress.delivered.index(spec.index)]
+        topics = spec.workload.topics
+        if self._gather and topics.count == 1 and not topics.share:  # of other flows a subscriber gets a part, by plan
+            self._overtaken_at = progress.overtaken[progress.delivered.index(spec.index)]
+        self._pieces = _MOST_PIECES if self._gather else 0
+        self._pace = pace_of(spec, self._gather)
         self._resize(_BUFFER_BYTES)
         self._acks = np.empty(_BUFFER_BYTES, dtype=np.uint8)
 
@@ -133,6 +130,8 @@ class Subscribing:
         """None is the kernel's choice, which a pause is about. Under saturation see docs/design/0004."""
         if self._pausing.is_planned or (self._gather and len(self._spec.clients) > 1):
             return None
+        if self._pace:
+            return BUFFER_BYTES
         return _SATURATED_BUFFER_BYTES if self._gather else _RECEIVE_BUFFER_BYTES
 
     def subscribe(self, order: Subscribe) -> None:
@@ -218,7 +217,8 @@ class Subscribing:
 
     @property
     def gather_s(self) -> float:
-        return self._gather.pause_s(now_ns()) if self._gather else 0.0
+        pause_s = self._gather.pause_s(now_ns()) if self._gather else 0.0
+        return min(pause_s, self._pace.pause_s) if self._pace else pause_s
 
     def tick(self, now: int) -> int | None:
         for fd in self._connections.due_for_ping(now):
@@ -276,7 +276,7 @@ class Subscribing:
     def _read_all(self, subscriber: Subscriber) -> None:
         """Reads what epoll told of, and what is here already behind it."""
         with contextlib.suppress(BlockingIOError):  # nothing to read after all: epoll may wake for less (epoll(7))
-            got, pieces = self._read(subscriber), _MOST_PIECES if self._gather else 0
+            got, pieces = self._read(subscriber), 0 if self._pace and self._pace.is_on else self._pieces
             while subscriber.stream.has_more or (pieces and got >= _PIECE_BYTES):
                 got, pieces = self._read(subscriber), max(0, pieces - 1)
 
@@ -310,7 +310,8 @@ class Subscribing:
         subscriber.passing = subscriber.passing or passing_of(self._view[at:length], level=self._level)
         subscriber.unread = b"" if subscriber.passing else bytes(self._buffer[at:length])
         if length < len(self._buffer):
-            if not subscriber.stream.has_more:
+            is_held_back = self._pace is not None and self._pace.is_held_back(subscriber.stream.fileno())
+            if not subscriber.stream.has_more and not is_held_back:
                 subscriber.note_empty(arrived_ns, is_gathered=self._gather is not None)
         elif at == 0 and not subscriber.passing:
             self._resize(2 * len(self._buffer))  # one packet is longer than the buffer

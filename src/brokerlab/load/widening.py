@@ -3,9 +3,10 @@
 The window is doubled at fixed intervals until messages take long through it or get lost, and then once more from the
 start, because on a busy machine any one interval may be slow. It stays at the smallest size whose better interval came
 near the best of all through which messages take 10 ms, and 50 ms if it is of few messages: a wider one would lengthen
-the queue in the broker and nothing else.
+the queue in the broker and nothing else. Where there is none, it is the widest that came about as far as the best.
 Sizes at which messages got lost are out: brokers drop what does not fit into a subscriber's queue, at QoS 1 and 2 too,
-and a rate that is bought with losses is not the broker's.
+and a rate that is bought with losses is not the broker's. It must happen in two intervals of a size, one after the
+other: a single message that came late would otherwise end the search at a window of sixteen.
 """
 
 FIRST = 64
@@ -22,6 +23,9 @@ SHORTEST_S = 0.01  # through a shorter window the generator wakes so often that 
 FEW = 512
 LONG_S = 0.05
 NEAR = 0.97  # of the best rate
+ALIKE = (
+    0.9  # of it: two intervals of one size differ as much, and of sizes that are alike the widest costs the least CPU
+)
 _PASSES = 2
 _LOSS = 0.0001  # of what was delivered at a size; a message that is merely out of order is counted meanwhile
 
@@ -40,6 +44,7 @@ class Widening:
         self._from_ns = 0
         self._delivered: int | None = None  # when it had
         self._lost = 0
+        self._is_doubted = False  # whether messages got lost in the interval before, at this size
         self._passes = 0
         self._is_over = False
 
@@ -64,6 +69,10 @@ class Widening:
         return self.size
 
     def _judge(self, now: int, rate_per_s: float, *, is_lossy: bool) -> None:
+        self._is_doubted = is_lossy and not self._is_doubted
+        if self._is_doubted:
+            self._delivered, self._settles_ns = None, now
+            return
         self.steps.append((self.size, rate_per_s))
         if is_lossy:
             self._most = max(self._first, self.size // 2)
@@ -92,10 +101,13 @@ class Widening:
         for size, rate_per_s in self.steps:
             if size <= self._most:
                 rates[size] = max(rate_per_s, rates.get(size, 0.0))
-        enough = NEAR * max(rates.values(), default=0.0)
-        near = [size for size, rate_per_s in rates.items() if rate_per_s >= enough]
-        long = [size for size in near if self._takes_long(size, rates[size])]
-        return min(long) if long else max(near, default=self._first)
+        best_per_s = max(rates.values(), default=0.0)
+        near = [size for size, rate_per_s in rates.items() if rate_per_s >= NEAR * best_per_s]
+        if long := [size for size in near if self._takes_long(size, rates[size])]:
+            return min(long)
+        return max(
+            (size for size, rate_per_s in rates.items() if rate_per_s >= ALIKE * best_per_s), default=self._first
+        )
 
     def _takes_long(self, size: int, rate_per_s: float) -> bool:
         """Whether a message takes long enough through a window of this size."""

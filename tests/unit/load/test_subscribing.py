@@ -1,5 +1,6 @@
 """The subscribing role beside a broker that is a bare socket."""
 
+import itertools
 import select
 import socket
 import struct
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.pace import BUFFER_BYTES
 from brokerlab.load.packets import ConnAck, PubComp, Publish, PubRec, PubRel, SubAck
 from brokerlab.load.role import Connections
 from brokerlab.load.sessionlog import SessionLog
@@ -127,3 +129,28 @@ def test_a_look_takes_what_found_no_room_in_the_receive_buffer(tmp_path):
         role.close()
 
     assert len(looks) - 1 < messages * size / (256 << 10)  # which is what the buffer has room for, at most
+
+
+def test_at_a_pace_a_look_takes_a_buffer_and_what_was_held_back_is_as_old_as_it_may_be(tmp_path):
+    messages = 8192
+    workload = Workload(payload_bytes=64, schedule=Schedule(Arrivals.SATURATE, window=messages), qos=Qos.AT_MOST_ONCE)
+    counts, looks = [0, 0, messages], []
+    packet = Publish("t", bytes(64)).encode()
+    with subscribed_at(workload, tmp_path, counts) as (role, drive_until, broker):
+        broker.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * messages * len(packet))
+        sent_ns = now_ns()
+        broker.sendall(packet * messages)
+        drive_until(lambda: looks.append(counts[0]) or counts[0] == messages)
+        role.close()
+
+    steps = {later - earlier for earlier, later in itertools.pairwise(looks)}
+    assert len(steps) > 1 and max(steps) * len(packet) < 4 * BUFFER_BYTES
+    (file,) = RunDirectory(tmp_path).files("deliveries")
+    rows = pq.read_table(file, columns=["received_ns", "resolution_ns"]).to_pydict()
+    held_ns = max(
+        resolution - (received - sent_ns)
+        for received, resolution in zip(rows["received_ns"], rows["resolution_ns"], strict=True)
+    )
+    last = rows["received_ns"][-1] - rows["resolution_ns"][-1]
+    assert held_ns > 0  # the first of them was seen to be missing before they were sent
+    assert last <= sent_ns  # and the last of them may be as old

@@ -70,6 +70,14 @@ def test_sizes_at_which_messages_got_lost_are_out():
     assert widening.size == 256
 
 
+def test_one_message_that_comes_late_ends_no_search():
+    late = iter([2_000])  # two messages at one look
+
+    widening = drive(lambda window: 1_000 * window, lost_of=lambda window: next(late, 0) if window == 128 else 0)
+
+    assert (widening.size, 128 in dict(widening.steps)) == (MOST, True)
+
+
 def test_search_that_is_stopped_keeps_the_best_so_far_and_says_that_it_did_not_settle():
     widening = drive(lambda window: 1_000 * window, seconds=3.5 * STEP_NS / 1e9)
 

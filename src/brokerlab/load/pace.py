@@ -1,0 +1,72 @@
+"""How often a subscriber reads that is alone in its worker, under saturation at QoS 0: whenever its buffer is full.
+
+A broker that finds room in its subscriber's buffer sends a small message on its own, which costs it more than all else
+that it does with it; one that finds none leaves it to its kernel, which sends many together later. So the subscriber
+has a small buffer, reads it once and not until it is empty, and looks for the pause after which the broker has just
+filled it:
+
+    more came at once behind what was read: the broker waited for us    the pause gets shorter
+    nothing came: the buffer was not full                               the pause gets longer
+
+The broker is never held up for longer than that takes: where it can send more, the pause shrinks until it is none
+(docs/design/0004 has figures). A look costs as much as a hundred messages, so a buffer must hold many, and the window
+several buffers, for otherwise the broker has nothing to fill it with. Where that is not so, all is read at every look.
+"""
+
+import array
+import fcntl
+import termios
+from collections.abc import Callable
+
+from brokerlab.load.connection import publish_bytes
+from brokerlab.load.gather import LONGEST_S, SHORTEST_S, Gather
+from brokerlab.load.packets import LEVELS
+from brokerlab.load.spec import WorkerSpec
+
+BUFFER_BYTES = 32 << 10  # with 16 KiB the kernel drops what does not fit, and the broker waits to send it again
+_FEWEST = 256  # messages in a buffer
+_BUFFERS = 8  # in a window
+_FIRST_S = 0.002
+_SHORTER, _LONGER = 0.97, 1.1
+_HELD_BACK_BYTES = 4 << 10  # less may have come by itself since
+
+
+class Pace:
+    """Is shown what is there behind every read, and says how long to wait for the next."""
+
+    def __init__(self, window_bytes: Callable[[], int]) -> None:
+        self._window_bytes = window_bytes
+        self._pause_s = _FIRST_S
+
+    @property
+    def is_on(self) -> bool:
+        return self._pause_s >= SHORTEST_S and self._window_bytes() >= _BUFFERS * BUFFER_BYTES
+
+    @property
+    def pause_s(self) -> float:
+        return self._pause_s if self.is_on else LONGEST_S
+
+    def is_held_back(self, fd: int) -> bool:
+        """Asked after every read: whether the broker had been waiting to send what is there now."""
+        if not self.is_on:
+            return False
+        is_held_back = _unread_bytes(fd) >= _HELD_BACK_BYTES
+        self._pause_s = min(LONGEST_S, self._pause_s * (_SHORTER if is_held_back else _LONGER))
+        return is_held_back
+
+
+def pace_of(spec: WorkerSpec, gather: Gather | None) -> Pace | None:
+    """None where a load keeps a schedule, or subscribers share a worker, acknowledge, or get longer messages."""
+    workload = spec.workload
+    if gather is None or len(spec.clients) > 1 or workload.qos:
+        return None
+    message_bytes = publish_bytes(spec.clients[0].topic, workload, level=LEVELS[workload.protocol])
+    is_small = _FEWEST * message_bytes <= BUFFER_BYTES
+    return Pace(lambda: gather.window * message_bytes) if is_small else None
+
+
+def _unread_bytes(fd: int) -> int:
+    """How many bytes of a socket are there to be read."""
+    count = array.array("i", [0])
+    fcntl.ioctl(fd, termios.FIONREAD, count)
+    return count[0]

@@ -1,0 +1,91 @@
+"""The pace of a saturated subscriber, on real sockets that hold something back or do not."""
+
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from brokerlab.load.gather import LONGEST_S, SHORTEST_S, Gather, gather_of
+from brokerlab.load.pace import BUFFER_BYTES, Pace, pace_of
+from brokerlab.load.spec import Client, Progress, WorkerSpec
+from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
+
+pytestmark = pytest.mark.unit
+
+COUNTS, PROGRESS = [0, 0, 0, 8192], Progress((0,), (1,), (2,), 3)
+SATURATED = Workload(payload_bytes=64, schedule=Schedule(Arrivals.SATURATE, window=8192))
+SPEC = WorkerSpec(
+    node="subscribers/0", index=1, host="127.0.0.1", port=1883, clients=(Client(0, "s0", "t"),), workload=SATURATED,
+    fan_out=1, seed=1, run=Path("unused"),
+)  # fmt: skip
+
+
+@pytest.fixture
+def ends():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as near:
+        far, _ = server.accept()
+        with far:
+            yield near, far
+
+
+def test_pause_gets_longer_while_the_buffer_is_not_full(ends):
+    near, _ = ends
+    pace = Pace(lambda: 1 << 20)
+    first_s = pace.pause_s
+
+    assert not pace.is_held_back(near.fileno())
+    assert pace.pause_s > first_s
+    for _ in range(100):
+        pace.is_held_back(near.fileno())
+    assert pace.pause_s == LONGEST_S
+
+
+def test_pause_gets_shorter_while_the_broker_waits_until_there_is_none(ends):
+    """A broker that always has more to send is read as it sends: the pace is never the limit."""
+    near, far = ends
+    far.sendall(bytes(16_384))
+    assert near.recv(16_384, socket.MSG_PEEK | socket.MSG_WAITALL) == bytes(16_384)
+    pace, pauses = Pace(lambda: 1 << 20), []
+
+    while pace.is_on:
+        pauses.append(pace.pause_s)
+        assert pace.is_held_back(near.fileno())
+
+    assert pauses == sorted(pauses, reverse=True)
+    assert SHORTEST_S <= pauses[-1] < 1.05 * SHORTEST_S
+    assert len(pauses) < 200
+    assert not pace.is_held_back(near.fileno())
+
+
+def test_window_of_few_buffers_is_read_empty_at_every_look(ends):
+    near, _ = ends
+    pace = Pace(lambda: BUFFER_BYTES)
+
+    assert not pace.is_on
+    assert pace.pause_s == LONGEST_S  # which is no limit beside that of the window
+    assert not pace.is_held_back(near.fileno())
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        replace(SPEC, clients=(Client(0, "s0", "t"), Client(1, "s1", "t"))),
+        replace(SPEC, workload=replace(SATURATED, qos=Qos.AT_LEAST_ONCE)),
+        replace(SPEC, workload=replace(SATURATED, payload_bytes=1024)),
+        replace(SPEC, workload=replace(SATURATED, schedule=Schedule(rate_per_s=10))),
+    ],
+    ids=["two subscribers", "acknowledgements", "long messages", "a schedule"],
+)
+def test_others_keep_no_pace(spec):
+    assert pace_of(spec, gather_of(spec, COUNTS, PROGRESS)) is None
+
+
+def test_one_subscriber_of_small_messages_keeps_one_in_a_wide_window():
+    counts = list(COUNTS)
+    pace = pace_of(SPEC, Gather(counts, PROGRESS, fan_out=1.0, share=0.25))
+
+    assert pace is not None
+    assert pace.is_on
+    counts[3] = 1024
+    assert not pace.is_on
