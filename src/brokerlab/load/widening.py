@@ -6,7 +6,7 @@ near the best of all through which messages take 10 ms, and 50 ms if it is of fe
 the queue in the broker and nothing else. Where there is none, it is the widest that came about as far as the best.
 Sizes at which messages got lost are out: brokers drop what does not fit into a subscriber's queue, at QoS 1 and 2 too,
 and a rate that is bought with losses is not the broker's. It must happen in two intervals of a size, one after the
-other: a single message that came late would otherwise end the search at a window of sixteen.
+other: a single message that comes late would otherwise end the search at a window of sixteen.
 """
 
 FIRST = 64

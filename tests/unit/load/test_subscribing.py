@@ -144,7 +144,8 @@ def test_at_a_pace_a_look_takes_a_buffer_and_what_was_held_back_is_as_old_as_it_
         role.close()
 
     steps = {later - earlier for earlier, later in itertools.pairwise(looks)}
-    assert len(steps) > 1 and max(steps) * len(packet) < 4 * BUFFER_BYTES
+    assert len(steps) > 1
+    assert max(steps) * len(packet) < 4 * BUFFER_BYTES
     (file,) = RunDirectory(tmp_path).files("deliveries")
     rows = pq.read_table(file, columns=["received_ns", "resolution_ns"]).to_pydict()
     held_ns = max(
