@@ -70,7 +70,9 @@ def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
 
 def window_section(workers: Iterable[Stopped]) -> dict[str, object]:
     """For the manifest: the window of a saturating load, and how it was found where the study leaves it open."""
-    sizes = [each for each in workers if each.window is not None]
+    stopped = list(workers)
+    sizes = [each for each in stopped if each.window is not None]
+    pauses = [each.reading_pause_s for each in stopped if each.reading_pause_s is not None]
     settled_ns = sizes[0].window_settled_ns if sizes else None
     return {
         "window": sizes[0].window if sizes else None,
@@ -78,6 +80,7 @@ def window_section(workers: Iterable[Stopped]) -> dict[str, object]:
             {"window": window, "delivered_per_s": per_s} for each in sizes for window, per_s in each.window_steps
         ],
         "window_settled_s": None if settled_ns is None else settled_ns / 1e9,
+        "reading_pause_s": max(pauses, default=None),
     }
 
 

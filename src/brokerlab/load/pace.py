@@ -34,17 +34,24 @@ _HELD_BACK_BYTES = 4 << 10  # less may have come by itself since
 class Pace:
     """Is shown what is there behind every read, and says how long to wait for the next."""
 
-    def __init__(self, window_bytes: Callable[[], int]) -> None:
+    def __init__(self, window_bytes: Callable[[], int] | None) -> None:
+        """Without a window none is kept."""
         self._window_bytes = window_bytes
         self._pause_s = _FIRST_S
 
     @property
-    def is_on(self) -> bool:
-        return self._pause_s >= SHORTEST_S and self._window_bytes() >= _BUFFERS * BUFFER_BYTES
+    def is_possible(self) -> bool:
+        return self._window_bytes is not None
 
     @property
-    def pause_s(self) -> float:
-        return self._pause_s if self.is_on else LONGEST_S
+    def is_on(self) -> bool:
+        is_wide = self._window_bytes is not None and self._window_bytes() >= _BUFFERS * BUFFER_BYTES
+        return is_wide and self._pause_s >= SHORTEST_S
+
+    @property
+    def kept_s(self) -> float | None:
+        """The pause between two reads; None where all is read at every look."""
+        return self._pause_s if self.is_on else None
 
     def is_held_back(self, fd: int) -> bool:
         """Asked after every read: whether the broker had been waiting to send what is there now."""
@@ -55,14 +62,14 @@ class Pace:
         return is_held_back
 
 
-def pace_of(spec: WorkerSpec, gather: Gather | None) -> Pace | None:
-    """None where a load keeps a schedule, or subscribers share a worker, acknowledge, or get longer messages."""
+def pace_of(spec: WorkerSpec, gather: Gather | None) -> Pace:
+    """None is kept where a load has a schedule, or subscribers share a worker, acknowledge, or get longer messages."""
     workload = spec.workload
     if gather is None or len(spec.clients) > 1 or workload.qos:
-        return None
+        return Pace(None)
     message_bytes = publish_bytes(spec.clients[0].topic, workload, level=LEVELS[workload.protocol])
     is_small = _FEWEST * message_bytes <= BUFFER_BYTES
-    return Pace(lambda: gather.window * message_bytes) if is_small else None
+    return Pace((lambda: gather.window * message_bytes) if is_small else None)
 
 
 def _unread_bytes(fd: int) -> int:

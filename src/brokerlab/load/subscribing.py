@@ -130,9 +130,8 @@ class Subscribing:
         """None is the kernel's choice, which a pause is about. Under saturation see docs/design/0004."""
         if self._pausing.is_planned or (self._gather and len(self._spec.clients) > 1):
             return None
-        if self._pace:
-            return BUFFER_BYTES
-        return _SATURATED_BUFFER_BYTES if self._gather else _RECEIVE_BUFFER_BYTES
+        saturated = BUFFER_BYTES if self._pace.is_possible else _SATURATED_BUFFER_BYTES
+        return saturated if self._gather else _RECEIVE_BUFFER_BYTES
 
     def subscribe(self, order: Subscribe) -> None:
         """Asks for all subscriptions at once; their answers come among whatever else the broker sends."""
@@ -208,6 +207,7 @@ class Subscribing:
             closed_by_broker=tuple(self._connections.closed_by_broker),
             retransmissions=self._retransmissions,
             backlog_bytes=backlog_bytes,
+            reading_pause_s=self._pace.kept_s,
             **connect_facts(self._openings),
             receive_lag_buckets=self._lag.buckets(),
             receive_lag_max_ns=self._lag.max_ns,
@@ -218,7 +218,7 @@ class Subscribing:
     @property
     def gather_s(self) -> float:
         pause_s = self._gather.pause_s(now_ns()) if self._gather else 0.0
-        return min(pause_s, self._pace.pause_s) if self._pace else pause_s
+        return min(pause_s, self._pace.kept_s or pause_s)
 
     def tick(self, now: int) -> int | None:
         for fd in self._connections.due_for_ping(now):
@@ -276,7 +276,7 @@ class Subscribing:
     def _read_all(self, subscriber: Subscriber) -> None:
         """Reads what epoll told of, and what is here already behind it."""
         with contextlib.suppress(BlockingIOError):  # nothing to read after all: epoll may wake for less (epoll(7))
-            got, pieces = self._read(subscriber), 0 if self._pace and self._pace.is_on else self._pieces
+            got, pieces = self._read(subscriber), 0 if self._pace.is_on else self._pieces
             while subscriber.stream.has_more or (pieces and got >= _PIECE_BYTES):
                 got, pieces = self._read(subscriber), max(0, pieces - 1)
 
@@ -310,8 +310,7 @@ class Subscribing:
         subscriber.passing = subscriber.passing or passing_of(self._view[at:length], level=self._level)
         subscriber.unread = b"" if subscriber.passing else bytes(self._buffer[at:length])
         if length < len(self._buffer):
-            is_held_back = self._pace is not None and self._pace.is_held_back(subscriber.stream.fileno())
-            if not subscriber.stream.has_more and not is_held_back:
+            if not subscriber.stream.has_more and not self._pace.is_held_back(subscriber.stream.fileno()):
                 subscriber.note_empty(arrived_ns, is_gathered=self._gather is not None)
         elif at == 0 and not subscriber.passing:
             self._resize(2 * len(self._buffer))  # one packet is longer than the buffer

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from brokerlab.lab.guards import meter_reasons
-from brokerlab.lab.verdict import COLLAPSED, INVALID, VALID, collapse_reasons, judge, read_meter
+from brokerlab.lab.verdict import COLLAPSED, INVALID, VALID, collapse_reasons, judge, read_meter, window_section
 from brokerlab.load.spec import Granted, Stopped
 from brokerlab.stats.histogram import bucket_index
 from brokerlab.study.values import Guards
@@ -79,3 +79,11 @@ def test_a_collapse_outweighs_a_broken_guard():
     assert judge([], ["late"]).value == INVALID
     assert judge(["dead"], ["late"]).reasons == ("dead", "late")
     assert judge(["dead"], ["late"]).value == COLLAPSED
+
+
+def test_the_manifest_tells_the_window_and_the_pace_at_which_it_was_read():
+    section = window_section([Stopped(1, 1, 1, window=8192), Stopped(1, 1, 1, reading_pause_s=0.004)])
+
+    assert section["window"] == 8192
+    assert section["reading_pause_s"] == 0.004
+    assert window_section([Stopped(1, 1, 1)])["reading_pause_s"] is None

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.gather import LONGEST_S, SHORTEST_S
 from brokerlab.load.pace import BUFFER_BYTES
 from brokerlab.load.packets import ConnAck, PubComp, Publish, PubRec, PubRel, SubAck
 from brokerlab.load.role import Connections
@@ -141,11 +142,13 @@ def test_at_a_pace_a_look_takes_a_buffer_and_what_was_held_back_is_as_old_as_it_
         sent_ns = now_ns()
         broker.sendall(packet * messages)
         drive_until(lambda: looks.append(counts[0]) or counts[0] == messages)
-        role.close()
+        stopped = role.close()
 
     steps = {later - earlier for earlier, later in itertools.pairwise(looks)}
     assert len(steps) > 1
     assert max(steps) * len(packet) < 4 * BUFFER_BYTES
+    assert stopped.reading_pause_s is not None
+    assert SHORTEST_S <= stopped.reading_pause_s <= LONGEST_S
     (file,) = RunDirectory(tmp_path).files("deliveries")
     rows = pq.read_table(file, columns=["received_ns", "resolution_ns"]).to_pydict()
     held_ns = max(
