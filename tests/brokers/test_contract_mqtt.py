@@ -191,15 +191,19 @@ def test_subscription_before_the_connack_is_granted_unless_the_driver_says_other
 
 
 def test_retained_messages_are_as_claimed(broker):
-    topic = new_topic()
+    """Not always at once: in one run of many NATS had none for a subscription right behind the acknowledgement."""
+    topic, kept = new_topic(), 0 if Departure.NO_RETAINED in broker.departs else 1
     with Client(HOST, broker.port) as publisher:
         for number in range(3):
             publisher.publish(topic, str(number).encode(), qos=1, retain=True)
-        with Client(HOST, broker.port) as subscriber:
-            subscriber.subscribe(topic, 1)
-            messages = received_until_quiet(subscriber, expected=0 if Departure.NO_RETAINED in broker.departs else 1)
+        for _ in range(3):
+            with Client(HOST, broker.port) as subscriber:
+                subscriber.subscribe(topic, 1)
+                messages = received_until_quiet(subscriber, expected=kept)
+            if len(messages) >= kept:
+                break
         publisher.publish(topic, b"", qos=1, retain=True)
 
     has_flag = Departure.NO_RETAIN_FLAG not in broker.departs
-    expected = [] if Departure.NO_RETAINED in broker.departs else [(b"2", has_flag)]
+    expected = [(b"2", has_flag)] * kept
     assert [(message.payload, message.retain) for message in messages] == expected
