@@ -23,9 +23,8 @@ SHORTEST_S = 0.01  # through a shorter window the generator wakes so often that 
 FEW = 512
 LONG_S = 0.05
 NEAR = 0.97  # of the best rate
-ALIKE = (
-    0.9  # of it: two intervals of one size differ as much, and of sizes that are alike the widest costs the least CPU
-)
+# Of it: two intervals of one size differ as much, and of sizes that are alike the widest costs the least CPU.
+ALIKE = 0.9
 _PASSES = 2
 _LOSS = 0.0001  # of what was delivered at a size; a message that is merely out of order is counted meanwhile
 
@@ -105,9 +104,8 @@ class Widening:
         near = [size for size, rate_per_s in rates.items() if rate_per_s >= NEAR * best_per_s]
         if long := [size for size in near if self._takes_long(size, rates[size])]:
             return min(long)
-        return max(
-            (size for size, rate_per_s in rates.items() if rate_per_s >= ALIKE * best_per_s), default=self._first
-        )
+        alike = (size for size, rate_per_s in rates.items() if rate_per_s >= ALIKE * best_per_s)
+        return max(alike, default=self._first)
 
     def _takes_long(self, size: int, rate_per_s: float) -> bool:
         """Whether a message takes long enough through a window of this size."""
