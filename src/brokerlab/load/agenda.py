@@ -17,11 +17,12 @@ _ROOM_TO_WATCH_NS = 1_000_000
 class Agenda:
     """File descriptors by the time at which they are due, each once; one that leaves takes its entry along."""
 
-    __slots__ = ("_entered", "_heap")
+    __slots__ = ("_entered", "_heap", "_watched_ns")
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int]] = []
         self._entered: dict[int, int] = {}  # by file descriptor; what the heap holds beside that is of no account
+        self._watched_ns = 0  # what is due then is woken for earlier
 
     def __len__(self) -> int:
         return len(self._entered)
@@ -57,13 +58,14 @@ class Agenda:
         if (due_ns := self.first_ns()) is None:
             return None
         if due_ns - now > _ROOM_TO_WATCH_NS:
+            self._watched_ns = due_ns
             return due_ns - _WATCH_NS
         return max(due_ns, now + (_CROWD_SLEEP_NS if is_crowd else _SHORTEST_SLEEP_NS))
 
     def watched(self, now: int) -> int:
-        """The time now, or when the next message is due if that is a moment away."""
+        """The time now, or when the next message is due if it was woken for earlier and is a moment away."""
         due_ns = self.first_ns()
-        if due_ns is not None and now < due_ns <= now + _WATCH_NS:
+        if due_ns is not None and due_ns == self._watched_ns and now < due_ns <= now + _WATCH_NS:
             while (now := now_ns()) < due_ns:
                 pass
         return now

@@ -20,6 +20,7 @@ from brokerlab.load.pieces import Block, Piece
 from brokerlab.load.properties import CORRELATION_DATA
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.publishing import Publishing
+from brokerlab.load.resting import Rest
 from brokerlab.load.role import Connections, Report, Say
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
@@ -122,7 +123,7 @@ class Echoing:
         )
         self._cpu_ns = self._wall_ns = 0
         self._is_over = False
-        self.gather_s = 0.0
+        self.gather_s, self.rest = 0.0, Rest.NONE
 
     def _granted(self, granted: Subscribed) -> None:
         """Devices are no subscribers of the run."""

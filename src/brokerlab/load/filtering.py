@@ -28,6 +28,7 @@ from brokerlab.load.packets import (
     SubAck,
     UnsubAck,
 )
+from brokerlab.load.resting import Rest
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
@@ -50,7 +51,7 @@ _LAST_ANSWERS_S = 2.0
 class Filtering(Attending[Holder]):
     """Implements Role."""
 
-    gather_s = 0.0
+    gather_s, rest = 0.0, Rest.NONE
 
     def __init__(
         self, spec: WorkerSpec, connections: Connections, log: SessionLog, say: Say,

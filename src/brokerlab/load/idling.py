@@ -11,6 +11,7 @@ from brokerlab.load.opening import connect_facts
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import MalformedPacketError, PingResp
 from brokerlab.load.parser import Parser
+from brokerlab.load.resting import Rest
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
@@ -44,7 +45,7 @@ class _Idle:
 class Idling(Attending[_Idle]):
     """Implements Role."""
 
-    gather_s = 0.0
+    gather_s, rest = 0.0, Rest.NONE
 
     def __init__(
         self, spec: WorkerSpec, connections: Connections, log: SessionLog, say: Say,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from brokerlab.load.ears import Ear, Ears
 from brokerlab.load.hearing import Hearing
 from brokerlab.load.publishing import Publishing
+from brokerlab.load.resting import Rest
 from brokerlab.load.role import Connections, Report, Say
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import Connect, Drain, Go, Progress, Settled, Stock, Stopped, Subscribe, WorkerSpec
@@ -42,6 +43,10 @@ class Looping:
     @property
     def gather_s(self) -> float:
         return self._publishing.gather_s
+
+    @property
+    def rest(self) -> Rest:
+        return self._publishing.rest
 
     def _note(self, total: int) -> None:
         self._counts[self._spec.heard_index] = total

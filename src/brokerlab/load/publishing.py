@@ -2,7 +2,6 @@
 
 import select
 from collections.abc import Callable, Iterator, MutableSequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 
@@ -20,9 +19,10 @@ from brokerlab.load.lives import Lives
 from brokerlab.load.messages import due_ns
 from brokerlab.load.opening import Openings, connect_facts
 from brokerlab.load.publisher import SEEN, Publisher, published_facts
+from brokerlab.load.resting import Rest, rest_of
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.rows import PublicationRows, recorded_at, topics_by_publisher
-from brokerlab.load.schedule import Span
+from brokerlab.load.schedule import Span, at_rate
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
     Connect,
@@ -77,6 +77,7 @@ class Publishing:
         self._releases = np.empty(_BUFFER_BYTES, dtype=np.uint8)
         self._window: Window | None = None
         self._gather: Gather | None = None
+        self._rest = rest_of(spec, hears=hearing.listen is not None)
         self._refills = spec.workload.schedule.arrivals is Arrivals.WINDOW
         self._is_closed = spec.workload.schedule.arrivals in (Arrivals.WINDOW, Arrivals.SATURATE)
         if self._is_closed and not self._refills:
@@ -110,7 +111,7 @@ class Publishing:
             record_at=recorded_at(client, len(spec.clients)),
         )  # fmt: skip
         if spec.workload.qos and most < _FEW_IN_FLIGHT:
-            self._gather = None
+            self._gather, self._rest = None, Rest.NONE
         if spec.workload.clients.session is SessionKind.PERSISTENT:
             publisher.keep_session()
         self._hearing.begin(publisher)
@@ -131,11 +132,7 @@ class Publishing:
         self._order = order
         self._is_sent = self._is_settled = False
         self._account = Account(order)
-        spec, schedule = self._spec, self._spec.workload.schedule
-        if order.rate_per_s is not None:
-            is_search = schedule.arrivals is Arrivals.SEARCH
-            arrivals = Arrivals.CONSTANT if is_search else schedule.arrivals
-            schedule = replace(schedule, arrivals=arrivals, rate_per_s=order.rate_per_s)
+        spec, schedule = self._spec, at_rate(self._spec.workload.schedule, order.rate_per_s)
         self._lives.begin(order, spec.clients)
         if self._openings is not None:
             self._openings.go()
@@ -191,6 +188,11 @@ class Publishing:
     @property
     def gather_s(self) -> float:
         return self._gather.pause_s(now_ns()) if self._gather else 0.0
+
+    @property
+    def rest(self) -> Rest:
+        is_waiting = self._leaving or self._openings or self._connections.is_writing
+        return Rest.NONE if is_waiting else self._rest
 
     def tick(self, now: int) -> int | None:
         for fd in self._connections.due_for_ping(now):
@@ -255,13 +257,12 @@ class Publishing:
 
     def _fill(self, window: Window, now: int) -> None:
         """Shares the window's room among the publishers that can send."""
-        if window.widening and self._order.start_ns < self._order.measure_ns <= now:
-            window.widening.stop()  # what is measured is one window
+        if self._order.start_ns < self._order.measure_ns <= now:
+            window.stay()  # what is measured is one window
         able = [(fd, publisher) for fd, publisher in self._open.items() if not publisher.is_blocked]
         for (fd, publisher), share in zip(able, window.shares(len(able), now), strict=True):
             if count := min(share, publisher.room()):
-                times = np.full(count, now_ns(), dtype=np.int64)
-                self._guarded(fd, partial(publisher.send, times))
+                self._guarded(fd, partial(publisher.send, np.full(count, now_ns(), dtype=np.int64)))
 
     def _refill(self, fd: int) -> None:
         """The closed loop of a window in flight: a message is due as soon as there is room for it."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from brokerlab.load.pings import Pings
+from brokerlab.load.resting import Rest
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
     Began,
@@ -33,6 +34,11 @@ class Role(Protocol):
     @property
     def gather_s(self) -> float:
         """How long the loop lets the kernel gather before it looks at the sockets again; 0 is not at all."""
+        ...
+
+    @property
+    def rest(self) -> Rest:
+        """How it sleeps where something is due soon."""
         ...
 
     def connect(self, order: Connect, /) -> None:
@@ -101,6 +107,11 @@ class Connections:
     def _modify(self, fd: int) -> None:
         events = (0 if fd in self._deaf else select.EPOLLIN) | (select.EPOLLOUT if fd in self._writing else 0)
         self.epoll.modify(fd, events)
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether anybody waits until its socket takes bytes again."""
+        return bool(self._writing)
 
     def lost(self, fd: int, reason: str) -> None:
         """Takes note that the broker ended a connection; the others go on."""

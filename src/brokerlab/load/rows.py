@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -43,8 +44,8 @@ def topics_by_publisher(clients: Sequence[Client], workload: Workload) -> dict[i
 class PublicationRows:
     """Gathers publications of all publishers of a worker and passes them on in large batches.
 
-    There may be ten thousand publishers with a few rows each: their rows are copied where they come, so that passing
-    them on takes a moment, for which the schedule waits.
+    There may be ten thousand publishers with a few rows each: their rows are copied where they come, and the writer's
+    thread makes columns of them, so that passing them on takes a moment, for which the schedule waits.
     """
 
     def __init__(
@@ -87,17 +88,17 @@ class PublicationRows:
 
     def flush(self) -> None:
         if self._used:
-            self._writer.write(self._batch())
+            self._writer.write(partial(self._batch, self._columns[:, : self._used]))
             self._fresh()
 
-    def _batch(self) -> pa.RecordBatch:
-        publisher, seq, intended, sent, acked, size = self._columns[:, : self._used]
+    def _batch(self, rows: Longs) -> pa.RecordBatch:
+        publisher, seq, intended, sent, acked, size = rows
         columns = [
             pa.array(publisher.astype(np.int32)),
             pa.array(seq),
             self._topics_of(publisher, seq),
-            pa.array(np.full(self._used, self._qos, dtype=np.int8)),
-            pa.array(np.full(self._used, self._retain, dtype=np.bool_)),
+            pa.array(np.full(seq.size, self._qos, dtype=np.int8)),
+            pa.array(np.full(seq.size, self._retain, dtype=np.bool_)),
             pa.array(size.astype(np.int32)),
             pa.array(intended),
             pa.array(sent, mask=sent == 0),
@@ -148,22 +149,21 @@ class DeliveryRows:
 
     def flush(self) -> None:
         if self.used:
-            self._writer.write(self._batch())
+            wire, received = self.wire[: self.used], self._received_ns[: self.used]
+            if self.tally:
+                self.tally.add(wire[:, 2], received)
+            own = self._subscriber[: self.used], received, self._resolution_ns[: self.used]
+            self._writer.write(partial(self._batch, wire, *own))
             self._fresh()
 
-    def _batch(self) -> pa.RecordBatch:
-        wire = self.wire[: self.used]
-        first = wire[:, 4]
-        received, intended = self._received_ns[: self.used], np.ascontiguousarray(wire[:, 2])
+    def _batch(self, wire: Longs, subscriber: NDArray[np.int32], received: Longs, resolution: Longs) -> pa.RecordBatch:
+        first, intended = wire[:, 4], np.ascontiguousarray(wire[:, 2])
         # A message cannot have arrived before it was due, so its latency bounds its resolution too.
-        if self.tally:
-            self.tally.add(intended, received)
-        resolution = self._resolution_ns[: self.used]
         is_unknown = None if self._carries_time else intended == UNKNOWN_NS
         latency = received - (intended if is_unknown is None else np.where(is_unknown, received, intended))
         bounded = np.where(latency > 0, np.minimum(resolution, latency), resolution)
         columns = [
-            pa.array(self._subscriber[: self.used]),
+            pa.array(subscriber),
             pa.array(np.ascontiguousarray(wire[:, 0])),
             pa.array(np.ascontiguousarray(wire[:, 1])),
             pa.array(((first >> 1) & 3).astype(np.int8)),

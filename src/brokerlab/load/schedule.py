@@ -5,7 +5,7 @@ They come in chunks, whose size changes nothing, and what is random depends on (
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,14 @@ class Span:
 
     def random(self) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64(derived_seed(self.seed, "arrivals", self.publisher)))
+
+
+def at_rate(schedule: Schedule, rate_per_s: float | None) -> Schedule:
+    """The schedule of an order that gives a rate, as each trial of a search does."""
+    if rate_per_s is None:
+        return schedule
+    arrivals = Arrivals.CONSTANT if schedule.arrivals is Arrivals.SEARCH else schedule.arrivals
+    return replace(schedule, arrivals=arrivals, rate_per_s=rate_per_s)
 
 
 def intended_ns(schedule: Schedule, span: Span) -> Iterator[Longs]:

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from brokerlab.errors import RunError
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.client import Client, Login
+from brokerlab.load.resting import Rest
 from brokerlab.load.role import Connections, Role, Say
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import Began, Connect, Drain, Go, Progress, Stock, Stopped, Subscribe, WorkerSpec
@@ -122,6 +123,10 @@ class Starting:
     @property
     def gather_s(self) -> float:
         return self._role.gather_s
+
+    @property
+    def rest(self) -> Rest:
+        return self._role.rest
 
     def tick(self, now: int) -> int | None:
         wake_ns = self._role.tick(now)

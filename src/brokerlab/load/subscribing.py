@@ -24,6 +24,7 @@ from brokerlab.load.passing import passing_of
 from brokerlab.load.pausing import Pausing
 from brokerlab.load.pings import PINGREQ
 from brokerlab.load.resolver import resolver_of
+from brokerlab.load.resting import Rest
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.sessionlog import SessionLog
@@ -84,7 +85,7 @@ class Subscribing:
         self._retransmissions = 0
         self._handshakes = 0  # of QoS 2 that are open, which the window waits for
         self._cpu_ns = self._wall_ns = 0
-        self._order, self._lag = Go(0, 0, 0), Lag()
+        self._order, self._lag, self.rest = Go(0, 0, 0), Lag(), Rest.NONE
         self._gather = gather_of(spec, counts, progress)
         self._overtaken_at: int | None = None
         topics = spec.workload.topics

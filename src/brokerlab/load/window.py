@@ -54,6 +54,11 @@ class Window:
         room = max(0, self.size - outstanding)
         return room if room >= self.size * PORTION else 0
 
+    def stay(self) -> None:
+        """The size is looked for no more."""
+        if self.widening:
+            self.widening.stop()
+
     def shares(self, among: int, now: int) -> Iterator[int]:
         """The messages that may be published now, in so many equal shares."""
         share, rest = divmod(self.room(now), among) if among else (0, 0)

@@ -23,6 +23,7 @@ from brokerlab.inside import enter
 from brokerlab.load.alarm import Alarm, now_ns
 from brokerlab.load.openfiles import raise_open_files
 from brokerlab.load.parting import Parting
+from brokerlab.load.resting import CLOSE_NS, Rest, rested_ns
 from brokerlab.load.role import Connections, Role, Stormy
 from brokerlab.load.roles import role_of
 from brokerlab.load.sessionlog import SessionLog
@@ -48,6 +49,7 @@ from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import SESSIONS
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_TIMERSLACK = 29
 _LONGEST_SLEEP_S = 0.5
 
 
@@ -55,6 +57,7 @@ def main(spec: WorkerSpec, pipe: Connection, counts: MutableSequence[int], progr
     """The worker's whole life; whatever goes wrong is said over the pipe."""
     _belong_to_parent()
     raise_open_files()
+    ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)  # who sleeps is woken 50 µs late otherwise
     pa.array(())  # Arrow looks for pandas at its first array: not in the middle of the schedule
     gc.freeze()
     gc.disable()  # a collection would be a pause in the schedule; the loop makes no cycles
@@ -98,9 +101,18 @@ def _serve(
 
 
 def _loop(role: Role, pipe: Connection, epoll: select.epoll, alarm: Alarm) -> None:
+    woke_ns = now_ns()
     while True:
         wake_ns = role.tick(now_ns())
-        for fd, event in _wait(role, wake_ns, epoll, alarm):
+        rest = Rest.NONE if wake_ns is None or wake_ns - now_ns() > CLOSE_NS else role.rest
+        if rest is Rest.UNTIL_DUE:
+            events = epoll.poll(0)
+        else:
+            if rest is Rest.SHORT:
+                _sleep_until(rested_ns(woke_ns))
+            events = _wait(role, wake_ns, epoll, alarm)
+            woke_ns = now_ns()
+        for fd, event in events:
             if fd == alarm.fd:
                 alarm.clear()
             elif fd == pipe.fileno():
@@ -108,6 +120,13 @@ def _loop(role: Role, pipe: Connection, epoll: select.epoll, alarm: Alarm) -> No
                     return
             else:
                 role.ready(fd, event)
+        if rest is Rest.UNTIL_DUE and wake_ns is not None:
+            _sleep_until(max(wake_ns, rested_ns(woke_ns)))
+            woke_ns = now_ns()
+
+
+def _sleep_until(at_ns: int) -> None:
+    time.sleep(max(0, at_ns - now_ns()) / 1e9)
 
 
 def _wait(role: Role, wake_ns: int | None, epoll: select.epoll, alarm: Alarm) -> list[tuple[int, int]]:

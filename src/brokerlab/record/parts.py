@@ -1,6 +1,7 @@
 """Streams rows of one kind to complete Parquet files of bounded size, in a thread of its own.
 
-Arrow lets go of Python's lock while it encodes and compresses, so the thread that measures goes on.
+Arrow lets go of Python's lock while it encodes and compresses, so the thread that measures goes on; who has a batch
+still to make of what it measured has it made here too.
 A file is closed after `ROWS_PER_FILE` rows or at `close()`: memory stays flat, and a crash
 costs the last file at most.
 """
@@ -9,6 +10,7 @@ import queue
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +19,7 @@ from brokerlab.errors import UserError
 
 ROWS_PER_FILE = 4_000_000
 _DONE = None
+Batch: TypeAlias = pa.RecordBatch | Callable[[], pa.RecordBatch]
 _QUEUED = 24  # batches; some 80 MB
 
 # Times and sequence numbers grow slowly: differences pack to a byte or two where plain values take eight.
@@ -34,12 +37,12 @@ class PartWriter:
         self._rows = 0
         self._writer: pq.ParquetWriter | None = None
         self._failure: Exception | None = None
-        self._queue: queue.Queue[pa.RecordBatch | None] = queue.Queue(maxsize=_QUEUED)
+        self._queue: queue.Queue[Batch | None] = queue.Queue(maxsize=_QUEUED)
         self._thread = threading.Thread(target=self._drain, name=f"write-{name}", daemon=True)
         self._thread.start()
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Queues a batch; waits only while many batches are queued already."""
+    def write(self, batch: Batch) -> None:
+        """Queues a batch, or what makes it; waits only while many batches are queued already."""
         self._raise_failure()
         self._queue.put(batch)
 
@@ -63,7 +66,7 @@ class PartWriter:
             self._guarded(self._append, batch)
         self._guarded(self._finish)
 
-    def _guarded(self, action: Callable[..., None], *arguments: pa.RecordBatch) -> None:
+    def _guarded(self, action: Callable[..., None], *arguments: Batch) -> None:
         """Does it, unless something failed before: the queue is emptied all the same, so nobody waits in put()."""
         if self._failure is not None:
             return
@@ -72,7 +75,8 @@ class PartWriter:
         except Exception as problem:  # noqa: BLE001 - handed to the owner, who raises it at the next call
             self._failure = problem
 
-    def _append(self, batch: pa.RecordBatch) -> None:
+    def _append(self, made: Batch) -> None:
+        batch = made() if callable(made) else made
         if self._writer is None:
             self._writer = self._open()
         self._writer.write_batch(batch)

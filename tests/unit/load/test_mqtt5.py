@@ -31,8 +31,8 @@ class Written:
     def __init__(self):
         self.batches = []
 
-    def write(self, batch):
-        self.batches.append(batch)
+    def write(self, made):
+        self.batches.append(made())
 
     def column(self, name):
         return pa.Table.from_batches(self.batches).column(name).to_pylist()
