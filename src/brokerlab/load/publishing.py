@@ -20,6 +20,7 @@ from brokerlab.load.messages import due_ns
 from brokerlab.load.opening import Openings, connect_facts
 from brokerlab.load.publisher import SEEN, Publisher, published_facts
 from brokerlab.load.resting import Rest, rest_of
+from brokerlab.load.ring import alike
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.rows import PublicationRows, recorded_at, topics_by_publisher
 from brokerlab.load.schedule import Span, at_rate
@@ -63,9 +64,8 @@ class Publishing:
         self._rows = PublicationRows(self._writer, topics=topics, qos=workload.qos, retain=workload.retain)
         self._all: list[Publisher] = []
         self.open = self._open = dict[int, Publisher]()  # by file descriptor: those whose connection stands
-        self._agenda, self._crowd = Agenda(), Crowd()
+        self._agenda, self._crowd, self._lives = Agenda(), Crowd(), Lives(spec)
         self._openings: Openings | None = None
-        self._lives = Lives(spec)
         self._away: dict[int, Publisher] = {}  # by number: those that come back
         self._leaving: dict[int, int] = {}  # by file descriptor: until when they wait for acknowledgements
         self._order = Go(0, 0, 0)
@@ -262,7 +262,7 @@ class Publishing:
         able = [(fd, publisher) for fd, publisher in self._open.items() if not publisher.is_blocked]
         for (fd, publisher), share in zip(able, window.shares(len(able), now), strict=True):
             if count := min(share, publisher.room()):
-                self._guarded(fd, partial(publisher.send, np.full(count, now_ns(), dtype=np.int64)))
+                self._guarded(fd, partial(publisher.send, alike(count, now_ns())))
 
     def _refill(self, fd: int) -> None:
         """The closed loop of a window in flight: a message is due as soon as there is room for it."""
@@ -271,7 +271,7 @@ class Publishing:
             room = 0 if publisher.is_blocked else min(publisher.room(), publisher.block)
             if not room:
                 return
-            self._guarded(fd, partial(publisher.send, np.full(room, now, dtype=np.int64)))
+            self._guarded(fd, partial(publisher.send, alike(room, now)))
 
     def _guarded(self, fd: int, action: Callable[[], object]) -> None:
         """Does something with a publisher's socket and looks after what follows from it."""

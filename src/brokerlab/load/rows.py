@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+from numba import njit
 from numpy.typing import NDArray
 
 from brokerlab.load.identity import UNKNOWN_NS
@@ -112,6 +113,16 @@ class PublicationRows:
         return self._topics.take(pa.array(first + seq % count))
 
 
+@njit("void(i4[::1], i8[::1], i8[::1], i8, i8, i8, i8, i8)", cache=True, nogil=True)
+def _stamp(
+    subscribers: NDArray[np.int32], received: Longs, resolutions: Longs,
+    first: int, until: int, subscriber: int, received_ns: int, resolution_ns: int,
+) -> None:  # fmt: skip
+    """Three assignments to slices would take as long as reading ten messages."""
+    for row in range(first, until):
+        subscribers[row], received[row], resolutions[row] = subscriber, received_ns, resolution_ns
+
+
 class DeliveryRows:
     """Gathers deliveries of all subscribers of a worker, in order of arrival.
 
@@ -135,10 +146,10 @@ class DeliveryRows:
 
     def stamp(self, subscriber: int, until: int, received_ns: int, resolution_ns: int) -> None:
         """Completes the rows from `used` to `until`, which one read brought."""
-        rows = slice(self.used, until)
-        self._subscriber[rows] = subscriber
-        self._received_ns[rows] = received_ns
-        self._resolution_ns[rows] = resolution_ns
+        _stamp(
+            self._subscriber, self._received_ns, self._resolution_ns,
+            self.used, until, subscriber, received_ns, resolution_ns,
+        )  # fmt: skip
         self.total += until - self.used
         self.used = until
 

@@ -44,7 +44,7 @@ class Subscriber:
 
     def opened(self) -> int:
         """How many more handshakes of QoS 2 are open than at the last call."""
-        before, self._open = self._open, int(np.bitwise_count(self.held.view(np.uint64)).sum())
+        before, self._open = self._open, wire.count_bits(self.held.view(np.uint64))
         return self._open - before
 
     def note_empty(self, at_ns: int, *, is_gathered: bool) -> None:

@@ -215,6 +215,18 @@ def walk_deliveries(
     return at, row, used, again, 0
 
 
+@_compiled("i8(u8[::1])")
+def count_bits(words: NDArray[np.uint64]) -> int:
+    """How many bits are set: of few among many, of which most words have none."""
+    count = 0
+    for place in range(words.size):
+        word = words[place]
+        while word:
+            word &= word - np.uint64(1)
+            count += 1
+    return count
+
+
 @_compiled("i8(i8[:, ::1], i8, i8, i8[::1])")
 def count_overtaken(rows: Longs, first: int, last: int, highest: Longs) -> int:
     """How many more messages of a subscriber are behind a later one of their publisher, after rows first to last.
