@@ -12,7 +12,6 @@ A window so small that the pause would be shorter is served as things happen, wi
 from collections.abc import MutableSequence
 
 from brokerlab.load.spec import Progress, WorkerSpec
-from brokerlab.study.values import Arrivals
 
 # Room in the window is given out in portions of at least this share of it: blocks of many messages cost less than many
 # blocks, and the broker still has three quarters of the window to work on.
@@ -83,7 +82,7 @@ def gather_of(spec: WorkerSpec, counts: MutableSequence[int], progress: Progress
     With acknowledgements the share is shorter, which the broker may wait for; at QoS 2 a message takes four times as
     long through the window, and half of its packets are worth waiting for.
     """
-    if spec.workload.schedule.arrivals is not Arrivals.SATURATE:
+    if not spec.saturates:
         return None
     share = _GATHERED / 2 if spec.workload.qos else _GATHERED
     return Gather(counts, progress, fan_out=spec.fan_out, share=share)

@@ -22,7 +22,7 @@ from brokerlab.load.publisher import SEEN, Publisher, published_facts
 from brokerlab.load.resting import Rest, rest_of
 from brokerlab.load.ring import alike
 from brokerlab.load.role import Connections, Say
-from brokerlab.load.rows import PublicationRows, recorded_at, topics_by_publisher
+from brokerlab.load.rows import recorded_at, rows_of
 from brokerlab.load.schedule import Span, at_rate
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
@@ -60,8 +60,7 @@ class Publishing:
         self._spec, self._connections, self._log, self._say = spec, connections, log, say
         self._counts, self._hearing = counts, hearing
         self._writer = PartWriter(spec.folder("publications"), spec.node.replace("/", "-"), PUBLICATIONS)
-        topics, workload = topics_by_publisher(spec.clients, spec.workload), spec.workload
-        self._rows = PublicationRows(self._writer, topics=topics, qos=workload.qos, retain=workload.retain)
+        self._rows = rows_of(spec, self._writer)
         self._all: list[Publisher] = []
         self.open = self._open = dict[int, Publisher]()  # by file descriptor: those whose connection stands
         self._agenda, self._crowd, self._lives = Agenda(), Crowd(), Lives(spec)
@@ -80,7 +79,7 @@ class Publishing:
         self._rest = rest_of(spec, hears=hearing.listen is not None)
         self._refills = spec.workload.schedule.arrivals is Arrivals.WINDOW
         self._is_closed = spec.workload.schedule.arrivals in (Arrivals.WINDOW, Arrivals.SATURATE)
-        if self._is_closed and not self._refills:
+        if spec.saturates:
             self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=PORTION)
             self._window = window_of(spec, counts, progress)
 

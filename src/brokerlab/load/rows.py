@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from brokerlab.load.identity import UNKNOWN_NS
 from brokerlab.load.ring import FIRST_SIZE
-from brokerlab.load.spec import Client
+from brokerlab.load.spec import Client, WorkerSpec
 from brokerlab.load.tally import Tally
 from brokerlab.load.topics import own_topics
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES, PUBLICATIONS
-from brokerlab.study.values import Workload
 
 Longs = NDArray[np.int64]
 
@@ -38,10 +37,6 @@ def recorded_at(client: Client, publishers: int) -> int:
     return few + client.number % few
 
 
-def topics_by_publisher(clients: Sequence[Client], workload: Workload) -> dict[int, list[str]]:
-    return {client.number: own_topics(client, workload) for client in clients}
-
-
 class PublicationRows:
     """Gathers publications of all publishers of a worker and passes them on in large batches.
 
@@ -50,9 +45,10 @@ class PublicationRows:
     """
 
     def __init__(
-        self, writer: PartWriter, *, topics: Mapping[int, Sequence[str]], qos: int, retain: bool = False
-    ) -> None:
-        """`topics` are those of each publisher, which its messages take in turn."""
+        self, writer: PartWriter, *, topics: Mapping[int, Sequence[str]], qos: int, retain: bool = False,
+        is_busy: bool = False,
+    ) -> None:  # fmt: skip
+        """`topics` are those of each publisher, which its messages take in turn; `is_busy`: many are to come."""
         self._writer = writer
         self._qos, self._retain = qos, retain
         self._topics = pa.array(list(itertools.chain.from_iterable(topics.values())), pa.string())
@@ -61,6 +57,10 @@ class PublicationRows:
         self._own = np.zeros((2, max(topics, default=0) + 1), dtype=np.int64)
         self._own[:, list(topics)] = np.cumsum(lengths) - lengths, lengths
         self._fresh()
+        if is_busy:
+            made_up = np.arange(6 * ROWS).reshape(6, ROWS)
+            made_up[_PUBLISHER] = next(iter(topics))
+            writer.rehearse(partial(self._batch, made_up))
 
     def _fresh(self) -> None:
         self._columns: Longs = np.empty((6, ROWS), dtype=np.int64)
@@ -113,6 +113,14 @@ class PublicationRows:
         return self._topics.take(pa.array(first + seq % count))
 
 
+def rows_of(spec: WorkerSpec, writer: PartWriter) -> PublicationRows:
+    """Those of a worker of publishers."""
+    topics = {client.number: own_topics(client, spec.workload) for client in spec.clients}
+    return PublicationRows(
+        writer, topics=topics, qos=spec.workload.qos, retain=spec.workload.retain, is_busy=spec.saturates
+    )
+
+
 @njit("void(i4[::1], i8[::1], i8[::1], i8, i8, i8, i8, i8)", cache=True, nogil=True)
 def _stamp(
     subscribers: NDArray[np.int32], received: Longs, resolutions: Longs,
@@ -130,12 +138,15 @@ class DeliveryRows:
     the other columns are set for a whole read at a time.
     """
 
-    def __init__(self, writer: PartWriter, *, carries_time: bool = True) -> None:
-        """`carries_time`: whether every message holds its intended time."""
+    def __init__(self, writer: PartWriter, *, carries_time: bool = True, is_busy: bool = False) -> None:
+        """`carries_time`: whether every message holds its intended time; `is_busy`: whether many are to come."""
         self._writer, self._carries_time = writer, carries_time
         self.total = 0
         self.tally: Tally | None = None  # is shown the rows on their way
         self._fresh()
+        if is_busy:
+            wire, times = np.arange(5 * ROWS).reshape(ROWS, 5), np.arange(ROWS)
+            writer.rehearse(partial(self._batch, wire, times.astype(np.int32), times, times))
 
     def _fresh(self) -> None:
         self.wire: Longs = np.empty((ROWS, 5), dtype=np.int64)

@@ -27,7 +27,7 @@ from pathlib import Path
 from brokerlab.load.closes import Closed
 from brokerlab.record.directory import RunDirectory
 from brokerlab.study.places import LOOPBACK, Place
-from brokerlab.study.values import Start, Transport, Workload
+from brokerlab.study.values import Arrivals, Start, Transport, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,10 @@ class WorkerSpec:
     def publishes(self) -> bool:
         """Whether the run goes on until this worker has sent everything."""
         return self.node.startswith(("publishers", "loops", "probe"))
+
+    @property
+    def saturates(self) -> bool:
+        return self.workload.schedule.arrivals is Arrivals.SATURATE
 
     @property
     def awaits_start(self) -> bool:

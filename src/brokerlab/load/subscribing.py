@@ -68,7 +68,7 @@ class Subscribing:
         self._counts = counts
         self._writer = PartWriter(RunDirectory(spec.run).raw("deliveries"), spec.node.replace("/", "-"), DELIVERIES)
         self._resolver = resolver_of(spec.workload)
-        self._rows = DeliveryRows(self._writer, carries_time=self._resolver is None)
+        self._rows = DeliveryRows(self._writer, carries_time=self._resolver is None, is_busy=spec.saturates)
         self._open: dict[int, Subscriber] = {}
         self._openings: Openings | None = None
         self._subscriptions: Subscriptions | None = None

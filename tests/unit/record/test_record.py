@@ -1,4 +1,5 @@
 import json
+import threading
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -74,6 +75,23 @@ def test_a_writer_without_rows_leaves_no_file(tmp_path):
     PartWriter(tmp_path / "counters", "broker-0", COUNTERS).close()
 
     assert list((tmp_path / "counters").iterdir()) == []
+
+
+def test_a_batch_is_made_by_the_thread_that_writes_it_and_a_rehearsed_one_is_kept_nowhere(tmp_path):
+    made_in = []
+
+    def made(*values):
+        made_in.append(threading.current_thread().name)
+        return counters(*values)
+
+    writer = PartWriter(tmp_path, "broker-0", COUNTERS)
+    writer.rehearse(lambda: made(7.0))
+    writer.write(lambda: made(1.0, 2.0))
+    writer.close()
+
+    (file,) = tmp_path.iterdir()
+    assert pq.read_table(file)["value"].to_pylist() == [1.0, 2.0]
+    assert made_in == ["write-broker-0"] * 2
 
 
 def test_a_failed_write_is_not_forgotten(tmp_path):
