@@ -1,9 +1,9 @@
 """When a worker that keeps a schedule sleeps without an ear for its sockets, so that waking is not most of its work.
 
 A publisher with thousands of messages a second would wake for each, and once or twice more for its acknowledgements.
-At 60 to 100 µs of CPU each time that was 70 % of a core at 4,000 messages a second and at every rate above, whoever
-shares the core with the broker lacks it, and a guard that watches the CPU calls the generator the limit although it
-could send twenty times as much. Nothing is known earlier for it: no latency is counted from an acknowledgement.
+At 60 to 100 µs of CPU each time that was 70 % of a core at 4,000 messages a second and at every rate above. A broker
+on the same cores lacks them, and a guard on the CPU calls the generator the limit although it could send twenty times
+as much. Nothing is better known for it: no latency is counted from an acknowledgement.
 
 So where the next message is due within CLOSE_NS, the worker reads what has come after it has sent, sleeps until the
 next one is due, and at least as long as it was awake: half of a core is the most that it takes while it keeps up.
@@ -23,6 +23,8 @@ _CLOSED = (Arrivals.WINDOW, Arrivals.SATURATE)
 
 
 class Rest(Enum):
+    """What a worker does about its sockets while it waits for something that is due soon."""
+
     NONE = 0  # wakes for whatever comes
     SHORT = 1  # is deaf as long as it was awake
     UNTIL_DUE = 2  # the same, and until the next message is due

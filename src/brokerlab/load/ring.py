@@ -16,11 +16,12 @@ INTENDED, RELEASED, SENT, ACKED, HELD = range(5)
 
 @njit("void(i8[:, ::1], i8, i8[::1], i8)", cache=True, nogil=True)
 def _put_all(rows: Longs, first: int, intended_ns: Longs, since_ns: int) -> None:
+    """Slices would take as long as all else that is done for a hundred messages."""
     for turn in range(intended_ns.size):
         place = (first + turn) & (rows.shape[1] - 1)
-        rows[0, place] = intended_ns[turn]
-        rows[1, place] = max(intended_ns[turn], since_ns)
-        rows[2, place] = rows[3, place] = rows[4, place] = 0
+        rows[INTENDED, place] = intended_ns[turn]
+        rows[RELEASED, place] = max(intended_ns[turn], since_ns)
+        rows[SENT, place] = rows[ACKED, place] = rows[HELD, place] = 0
 
 
 def alike(count: int, at_ns: int) -> Longs:
