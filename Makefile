@@ -61,7 +61,8 @@ test: setup
 		"$(pytest) tests/pipeline" \
 		"$(pytest) tests/e2e" \
 		"$(pytest) tests/unit $(addprefix --ignore=,$(checked) tests/unit/report tests/unit/load tests/unit/lab)" \
-		"$(pytest) tests/unit/load tests/unit/lab tests/networks/test_networks.py" \
+		"$(pytest) tests/unit/load" \
+		"$(pytest) tests/unit/lab tests/networks/test_networks.py" \
 		"$(pytest) tests/unit/report"
 
 # Apart from `make test`, because measuring a grid of links takes minutes.
