@@ -191,7 +191,8 @@ class Publishing:
     @property
     def rest(self) -> Rest:
         is_waiting = self._leaving or self._openings or self._connections.is_writing
-        return Rest.NONE if is_waiting else self._rest
+        is_crowd = len(self._open) > FEW_PUBLISHERS  # one turn of theirs takes long: resting as long doubled their lag
+        return Rest.NONE if is_waiting or is_crowd else self._rest
 
     def tick(self, now: int) -> int | None:
         for fd in self._connections.due_for_ping(now):
