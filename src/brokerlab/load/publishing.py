@@ -78,7 +78,6 @@ class Publishing:
         self._gather: Gather | None = None
         self._rest = rest_of(spec, hears=hearing.listen is not None)
         self._refills = spec.workload.schedule.arrivals is Arrivals.WINDOW
-        self._is_closed = spec.workload.schedule.arrivals in (Arrivals.WINDOW, Arrivals.SATURATE)
         if spec.saturates:
             self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=PORTION)
             self._window = window_of(spec, counts, progress)
@@ -381,7 +380,7 @@ class Publishing:
 
     def _report(self, now: int) -> None:
         if not self._is_sent:
-            is_over = now >= self._order.end_ns if self._is_closed else not self._agenda
+            is_over = now >= self._order.end_ns if self._spec.is_closed else not self._agenda
             if not self._order.end_ns or not is_over or any(each.has_more for each in self._living()):
                 return  # in this order: asking ten thousand takes milliseconds
             self._is_sent = True

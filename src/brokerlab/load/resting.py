@@ -15,11 +15,10 @@ from enum import Enum
 
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.spec import WorkerSpec
-from brokerlab.study.values import Arrivals, Qos
+from brokerlab.study.values import Qos
 
 CLOSE_NS = 1_000_000
 _LONGEST_NS = 1_000_000  # a fifth of the schedule lag that the guard allows
-_CLOSED = (Arrivals.WINDOW, Arrivals.SATURATE)
 
 
 class Rest(Enum):
@@ -32,7 +31,7 @@ class Rest(Enum):
 
 def rest_of(spec: WorkerSpec, *, hears: bool) -> Rest:
     """For a worker of publishers. Who hears needs its ear: what it is sent is what is measured."""
-    if hears or spec.workload.schedule.arrivals in _CLOSED:
+    if hears or spec.is_closed:
         return Rest.NONE
     return Rest.SHORT if spec.workload.qos == Qos.EXACTLY_ONCE else Rest.UNTIL_DUE
 

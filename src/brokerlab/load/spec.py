@@ -86,6 +86,11 @@ class WorkerSpec:
         return self.workload.schedule.arrivals is Arrivals.SATURATE
 
     @property
+    def is_closed(self) -> bool:
+        """Whether publishers wait for what became of earlier messages instead of keeping a schedule."""
+        return self.workload.schedule.arrivals in (Arrivals.WINDOW, Arrivals.SATURATE)
+
+    @property
     def awaits_start(self) -> bool:
         """Whether its schedule begins with a control message instead of at the time of Go."""
         return self.workload.start is Start.CONTROL and self.node.startswith(("publishers", "loops"))
