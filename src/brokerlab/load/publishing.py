@@ -13,7 +13,7 @@ from brokerlab.load.agenda import Agenda
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session
 from brokerlab.load.crowd import FEW_PUBLISHERS, Crowd
-from brokerlab.load.gather import PORTION, Gather
+from brokerlab.load.gather import Gather, publishers_gather
 from brokerlab.load.hearing import DEAF, Hearing
 from brokerlab.load.lives import Lives
 from brokerlab.load.messages import due_ns
@@ -79,7 +79,7 @@ class Publishing:
         self._rest = rest_of(spec, hears=hearing.listen is not None)
         self._refills = spec.workload.schedule.arrivals is Arrivals.WINDOW
         if spec.saturates:
-            self._gather = Gather(counts, progress, fan_out=spec.fan_out, share=PORTION)
+            self._gather = publishers_gather(spec, counts, progress)
             self._window = window_of(spec, counts, progress)
 
     # -- what the lab asks for ------------------------------------------------------------------------------------

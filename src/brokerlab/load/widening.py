@@ -18,9 +18,10 @@ _TRANSITS = 3  # and at least so many times what a message takes through it: wor
 _SETTLING = 1 / 4  # of that time, until what the size before left behind is over
 TRANSIT_S = 0.1  # through a window this long every broker has enough to do
 SHORTEST_S = 0.01  # through a shorter window the generator wakes so often that it takes CPU from the broker
-# A subscriber finds a share of the window at a look, which costs as much as thirty messages: of a window of few each of
-# many subscribers finds few at a time. So it must be of many messages, or be a long one.
-FEW = 512
+# A client finds a share of the window at a look, which costs as much as thirty messages: of a window of few each of
+# many subscribers finds few at a time, and of many publishers each has few. So it must be of many messages, or be a
+# long one.
+FEW = 512  # of each publisher
 LONG_S = 0.05
 NEAR = 0.97  # of the best rate
 # Of it: two intervals of one size differ as much, and of sizes that are alike the widest costs the least CPU.
@@ -32,9 +33,9 @@ _LOSS = 0.0001  # of what was delivered at a size; a message that is merely out 
 class Widening:
     """Is shown how much was delivered, and says how wide the window is."""
 
-    def __init__(self, first: int = FIRST, *, most: int = MOST, fan_out: float = 1.0) -> None:
+    def __init__(self, first: int = FIRST, *, most: int = MOST, fan_out: float = 1.0, few: int = FEW) -> None:
         self.size = self._first = first
-        self._fan_out = fan_out
+        self._fan_out, self._few = fan_out, few
         self._most = most
         self.steps: list[tuple[int, float]] = []  # every size tried, with the deliveries a second that it brought
         self.settled_ns: int | None = None  # how long after the first look it stays as it is
@@ -109,4 +110,4 @@ class Widening:
 
     def _takes_long(self, size: int, rate_per_s: float) -> bool:
         """Whether a message takes long enough through a window of this size."""
-        return size * self._fan_out >= (LONG_S if size < FEW else SHORTEST_S) * rate_per_s
+        return size * self._fan_out >= (LONG_S if size < self._few else SHORTEST_S) * rate_per_s
