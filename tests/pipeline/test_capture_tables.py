@@ -159,7 +159,7 @@ def test_files_that_are_cut_give_the_same_as_whole_ones(analyzed, spark):
     facts, _ = read_runs(analyzed[0])
     runs, taps = spark.createDataFrame(manifests_table(facts), schema=MANIFESTS), taps_of_runs(facts)
     of_taps = small_frame(spark, [tap.row() for tap in taps], TAPS)
-    cut, whole = (read_captures(spark, taps, largest_whole=largest) for largest in (0, 2**40))
+    cut, whole = (read_captures(spark, taps, largest_whole=largest).cache() for largest in (0, 2**40))
 
     assertDataFrameEqual(traffic_table(cut, runs=runs), traffic_table(whole, runs=runs))
     assertDataFrameEqual(captures_table(cut, taps=of_taps, runs=runs), captures_table(whole, taps=of_taps, runs=runs))

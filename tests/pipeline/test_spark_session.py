@@ -1,13 +1,14 @@
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import brokerlab
 from brokerlab.errors import UserError
-from brokerlab.pipeline import java
+from brokerlab.pipeline import java, session
 from brokerlab.pipeline.session import open_session
 
 pytestmark = pytest.mark.pipeline
@@ -52,8 +53,18 @@ def test_only_session_opens_spark_and_nothing_needs_the_classic_one():
     assert classic == []
 
 
-def test_java_begins_with_the_classes_that_were_kept_and_a_spoilt_archive_is_passed_over(tmp_path):
-    """An archive that Java cannot use costs seconds, never a result or a word on the terminal."""
+def test_java_begins_with_the_classes_that_were_kept(tmp_path, monkeypatch):
+    kept = tmp_path / "kept.jsa"
+    monkeypatch.setattr(session, "class_archive", lambda _: kept)
+    options = partial(session._of_classes, java.find_java(), None)
+
+    assert options() == []
+    kept.touch()
+    assert f"-XX:SharedArchiveFile={kept}" in options()
+
+
+def test_a_spoilt_archive_of_classes_is_passed_over(tmp_path):
+    """It costs seconds, never a result or a word on the terminal."""
     spoilt = tmp_path / "kept.jsa"
     spoilt.write_bytes(b"no archive")
     program = (
@@ -63,8 +74,8 @@ def test_java_begins_with_the_classes_that_were_kept_and_a_spoilt_archive_is_pas
         "with session.open_session(app='kept', master='local[1]') as spark:\n"
         "    print(spark.range(3).count(), spark.conf.get('spark.driver.extraJavaOptions').count(sys.argv[1]))\n"
     )
-    for archive, times in ((spoilt, 1), (tmp_path / "none.jsa", 0)):
-        done = subprocess.run(
-            [sys.executable, "-c", program, str(archive)], capture_output=True, text=True, timeout=120, check=False
-        )
-        assert (done.returncode, done.stdout, done.stderr) == (0, f"3 {times}\n", "")
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(spoilt)], capture_output=True, text=True, timeout=120, check=False
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3 1\n", "")
