@@ -5,8 +5,8 @@ that it does with it; one that finds none leaves it to its kernel, which sends m
 has a small buffer, reads it once and not until it is empty, and looks for the pause after which the broker has just
 filled it:
 
-    more came at once behind what was read: the broker waited for us    the pause gets shorter
-    nothing came: the buffer was not full                               the pause gets longer
+    more came at once behind what was read: the broker waited for us    the pause gets shorter, a little
+    nothing came: the buffer was not full                               the pause gets longer, a lot
 
 The broker is never held up for longer than that takes: where it can send more, the pause shrinks until it is none
 (docs/design/0004 has figures). A look costs as much as a hundred messages, so a buffer must hold many, and the window
@@ -23,11 +23,13 @@ from brokerlab.load.gather import LONGEST_S, SHORTEST_S, Gather
 from brokerlab.load.packets import LEVELS
 from brokerlab.load.spec import WorkerSpec
 
-BUFFER_BYTES = 32 << 10  # with 16 KiB the kernel drops what does not fit, and the broker waits to send it again
+# With 16 KiB the kernel drops what does not fit, and the broker waits to send it again; with 32 it now and then offers
+# 6 KiB of it for good, which costs twice the looks; 64 are not full after the longest pause.
+BUFFER_BYTES = 48 << 10
 _FEWEST = 256  # messages in a buffer
-_BUFFERS = 8  # in a window
+_BUFFERS = 5  # in a window
 _FIRST_S = 0.002
-_SHORTER, _LONGER = 0.97, 1.1
+_SHORTER, _LONGER = 0.99, 1.2  # so the broker finds its buffer full at nineteen looks of twenty
 _HELD_BACK_BYTES = 4 << 10  # less may have come by itself since
 
 
@@ -53,13 +55,16 @@ class Pace:
         """The pause between two reads; None where all is read at every look."""
         return self._pause_s if self.is_on else None
 
-    def is_held_back(self, fd: int) -> bool:
-        """Asked after every read: whether the broker had been waiting to send what is there now."""
+    def is_held_back(self, fd: int, got: int) -> bool:
+        """Asked after every read, of so many bytes: whether the broker's kernel may still have something for us.
+
+        What it held back has come by now if it fills less than half of the room that the read made.
+        """
         if not self.is_on:
             return False
-        is_held_back = _unread_bytes(fd) >= _HELD_BACK_BYTES
-        self._pause_s = min(LONGEST_S, self._pause_s * (_SHORTER if is_held_back else _LONGER))
-        return is_held_back
+        unread = _unread_bytes(fd)
+        self._pause_s = min(LONGEST_S, self._pause_s * (_SHORTER if unread >= _HELD_BACK_BYTES else _LONGER))
+        return unread >= max(_HELD_BACK_BYTES, got // 2)
 
 
 def pace_of(spec: WorkerSpec, gather: Gather | None) -> Pace:

@@ -311,7 +311,7 @@ class Subscribing:
         subscriber.passing = subscriber.passing or passing_of(self._view[at:length], level=self._level)
         subscriber.unread = b"" if subscriber.passing else bytes(self._buffer[at:length])
         if length < len(self._buffer):
-            if not subscriber.stream.has_more and not self._pace.is_held_back(subscriber.stream.fileno()):
+            if not subscriber.stream.has_more and not self._pace.is_held_back(subscriber.stream.fileno(), got):
                 subscriber.note_empty(arrived_ns, is_gathered=self._gather is not None)
         elif at == 0 and not subscriber.passing:
             self._resize(2 * len(self._buffer))  # one packet is longer than the buffer
