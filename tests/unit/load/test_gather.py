@@ -1,11 +1,14 @@
 """How long a saturating worker sleeps: an injected clock and counts of a made-up broker."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from brokerlab.load import wire
-from brokerlab.load.gather import LONGEST_S, SHORTEST_S, Gather
-from brokerlab.load.spec import Progress
+from brokerlab.load.gather import LONGEST_S, SHORTEST_S, Gather, publishers_gather
+from brokerlab.load.spec import Progress, WorkerSpec
+from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
 
 pytestmark = pytest.mark.unit
 
@@ -22,6 +25,18 @@ def pause_after_a_second(*, per_s, window, share=0.25, fan_out=1.0):
 
 def test_pause_is_its_share_of_the_time_through_the_window():
     assert pause_after_a_second(per_s=100_000, window=2_000) == pytest.approx(0.005)
+
+
+@pytest.mark.parametrize(("qos", "pause_s"), [(0, 0.005), (1, 0.005), (2, 0.0025)])
+def test_publishers_look_twice_as_often_where_a_message_waits_for_them_twice(qos, pause_s):
+    workload = Workload(schedule=Schedule(Arrivals.SATURATE, window=2_000), qos=Qos(qos))
+    spec = WorkerSpec("publishers/0", 0, "127.0.0.1", 1883, (), workload, 1, 1, Path("unused"))
+    counts = [0, 0, 0, 2_000]
+    gather = publishers_gather(spec, counts, Progress((0,), (1,), (2,), 3))
+    gather.pause_s(SECOND_NS)
+    counts[1] += 100_000
+
+    assert gather.pause_s(2 * SECOND_NS) == pytest.approx(pause_s)
 
 
 def test_with_fan_out_the_window_is_of_publications():

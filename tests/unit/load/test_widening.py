@@ -13,9 +13,9 @@ pytestmark = pytest.mark.unit
 LOOK_NS = 1_000_000
 
 
-def drive(rate_of, *, seconds=3.0, lost_of=lambda _: 0, fan_out=1.0):
+def drive(rate_of, *, seconds=3.0, lost_of=lambda _: 0, fan_out=1.0, few=FEW):
     """Lets a broker deliver `rate_of(window)` messages a second and lose others, looking every millisecond."""
-    widening, delivered, lost = Widening(fan_out=fan_out), 0.0, 0.0
+    widening, delivered, lost = Widening(fan_out=fan_out, few=few), 0.0, 0.0
     for now in range(0, int(seconds * 1e9), LOOK_NS):
         window = widening.look(now, int(delivered), int(lost))
         delivered += rate_of(window) * LOOK_NS / 1e9
@@ -112,6 +112,11 @@ def test_of_sizes_that_bring_as_much_the_first_is_kept_through_which_messages_ta
     assert drive(lambda _: 100_000).size == 1024
     assert drive(lambda _: 100_000, fan_out=10.0).size == 512
     assert drive(lambda _: 20_000, fan_out=10.0).size == 128
+
+
+def test_many_publishers_have_512_messages_each_or_a_window_of_50_ms():
+    assert drive(lambda _: 100_000, few=4 * FEW).size == 2048
+    assert drive(lambda _: 100_000, few=100 * FEW).size == 8192
 
 
 def test_of_sizes_that_are_all_left_soon_the_largest_is_kept():
