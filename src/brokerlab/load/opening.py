@@ -89,9 +89,10 @@ class Openings:
         self, spec: WorkerSpec, epoll: select.epoll, log: SessionLog, *,
         opened: Callable[[Session], None], timeout_s: float, at_once: int = AT_ONCE,
         failed: Callable[[Client, Failure], None] | None = None,
+        prepare: Callable[[socket.socket], None] | None = None,
     ) -> None:  # fmt: skip
         self._spec, self._epoll, self._log = spec, epoll, log
-        self._opened, self._failed = opened, failed or give_up
+        self._opened, self._failed, self._prepare = opened, failed or give_up, prepare
         self._tries_again = False
         self._failures: dict[int, int] = {}  # by client, in the run
         self.lag = Lag()  # of connections that were due at a time
@@ -169,6 +170,8 @@ class Openings:
         self._under_way[sock.fileno()] = opening
         self._begun.append(opening)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._prepare is not None:
+            self._prepare(sock)
         if addresses := self._spec.workload.clients.addresses:
             # The system chooses the port at connect, per destination: each address has all of them (ip(7)).
             sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)

@@ -68,9 +68,12 @@ class Pace:
 
 
 def pace_of(spec: WorkerSpec, gather: Gather | None) -> Pace:
-    """None is kept where a load has a schedule, or subscribers share a worker, acknowledge, or get longer messages."""
+    """None is kept where a load has a schedule, or subscribers share a worker, acknowledge, or get longer messages.
+
+    Nor with a broker that is not near, whose buffer is the kernel's (room.py).
+    """
     workload = spec.workload
-    if gather is None or len(spec.clients) > 1 or workload.qos:
+    if gather is None or len(spec.clients) > 1 or workload.qos or not spec.is_near:
         return Pace(None)
     message_bytes = publish_bytes(spec.clients[0].topic, workload, level=LEVELS[workload.protocol])
     is_small = _FEWEST * message_bytes <= BUFFER_BYTES

@@ -82,6 +82,11 @@ class WorkerSpec:
         return self.node.startswith(("publishers", "loops", "probe"))
 
     @property
+    def is_near(self) -> bool:
+        """Whether all brokers that its clients may go to are on the same machine, with nothing in between."""
+        return all(host == "localhost" or host.startswith("127.") for host, _ in ((self.host, 0), *self.others))
+
+    @property
     def saturates(self) -> bool:
         return self.workload.schedule.arrivals is Arrivals.SATURATE
 

@@ -8,6 +8,7 @@ from brokerlab.load.alarm import now_ns
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.passing import Passing
 from brokerlab.load.resolver import Resolver
+from brokerlab.load.room import Room
 from brokerlab.load.spec import Client
 from brokerlab.load.stream import Stream
 from brokerlab.study.values import Qos
@@ -24,8 +25,10 @@ class Subscriber:
         "expected",
         "held",
         "highest",
+        "looked_ns",
         "outbox",
         "passing",
+        "room",
         "stream",
         "unread",
     )
@@ -34,6 +37,7 @@ class Subscriber:
         self.client, self.stream = client, stream
         self.outbox = Outbox(stream)
         self.unread = b""
+        self.room, self.looked_ns = Room(), now_ns()
         # QoS 2 identifiers that are not released yet
         self.held = np.zeros(wire.HELD_BYTES if qos == Qos.EXACTLY_ONCE else 0, dtype=np.uint8)
         self._open = 0  # how many those were at the last count
@@ -53,6 +57,12 @@ class Subscriber:
         It did so from the reading before on, until this one gave it room: what comes next may be as old as that.
         """
         self.empty_ns, self._emptied_ns = self._emptied_ns if is_gathered else at_ns, at_ns
+
+    def look(self, got: int) -> None:
+        """A look is over that brought so many bytes."""
+        if self.room.grows:
+            before, self.looked_ns = self.looked_ns, now_ns()
+            self.room = self.room.after(got, self.looked_ns - before, self.stream.socket)
 
     def come_back(self, stream: Stream, *, is_resumed: bool) -> None:
         """Goes on over another connection, with its session if the broker still has it."""

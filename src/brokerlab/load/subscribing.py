@@ -2,7 +2,6 @@
 
 import contextlib
 import select
-import socket
 import time
 from collections.abc import MutableSequence
 
@@ -18,7 +17,7 @@ from brokerlab.load.gather import gather_of
 from brokerlab.load.lag import Lag
 from brokerlab.load.lives import Lives
 from brokerlab.load.opening import Openings, connect_facts
-from brokerlab.load.pace import BUFFER_BYTES, pace_of
+from brokerlab.load.pace import pace_of
 from brokerlab.load.packets import LEVELS
 from brokerlab.load.passing import passing_of
 from brokerlab.load.pausing import Pausing
@@ -26,6 +25,7 @@ from brokerlab.load.pings import PINGREQ
 from brokerlab.load.resolver import resolver_of
 from brokerlab.load.resting import Rest
 from brokerlab.load.role import Connections, Say
+from brokerlab.load.room import room_of
 from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
@@ -49,9 +49,6 @@ from brokerlab.record.schemas import DELIVERIES
 from brokerlab.study.values import Qos, SessionKind
 
 _BUFFER_BYTES = 1 << 20
-_RECEIVE_BUFFER_BYTES = 4 << 20
-_SATURATED_BUFFER_BYTES = 64 << 10
-_PIECE_BYTES = 16 << 10  # after so much the next may be here already: there was no room for it before
 _MOST_PIECES = 64  # at a look: before a broker that never ends the loop has other things to do too
 _QUIET_NS = 250_000_000  # after the last expected message: time for duplicates to show up
 _CHECK_NS = 50_000_000
@@ -91,8 +88,8 @@ class Subscribing:
         topics = spec.workload.topics
         if self._gather and topics.count == 1 and not topics.share:  # of other flows a subscriber gets a part, by plan
             self._overtaken_at = progress.overtaken[progress.delivered.index(spec.index)]
-        self._pieces = _MOST_PIECES if self._gather else 0
         self._pace = pace_of(spec, self._gather)
+        self._room = room_of(spec, self._pace, is_pausing=self._pausing.is_planned)
         self._resize(_BUFFER_BYTES)
         self._acks = np.empty(_BUFFER_BYTES, dtype=np.uint8)
 
@@ -100,8 +97,9 @@ class Subscribing:
 
     def connect(self, order: Connect) -> None:
         self._openings = Openings(
-            self._spec, self._connections.epoll, self._log, opened=self._opened, timeout_s=order.timeout_s
-        )
+            self._spec, self._connections.epoll, self._log,
+            opened=self._opened, timeout_s=order.timeout_s, prepare=self._room.give,
+        )  # fmt: skip
         self._openings.ask_all(order)
 
     def _opened(self, session: Session) -> None:
@@ -112,9 +110,8 @@ class Subscribing:
             subscriber = Subscriber(client, stream, qos=self._spec.workload.qos, resolver=self._resolver)
         else:
             subscriber.come_back(stream, is_resumed=session.is_resumed)
+        subscriber.room = self._room
         self._open[stream.fileno()] = subscriber
-        if self._receive_buffer_bytes:
-            stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
         stream.stamp()
         if self._order.end_ns:
             if not session.is_resumed:
@@ -125,14 +122,6 @@ class Subscribing:
             self._connections.want_read(stream.fileno(), False)
         elif stream.has_more:
             self.ready(stream.fileno(), select.EPOLLIN)
-
-    @property
-    def _receive_buffer_bytes(self) -> int | None:
-        """None is the kernel's choice, which a pause is about. Under saturation see docs/design/0004."""
-        if self._pausing.is_planned or (self._gather and len(self._spec.clients) > 1):
-            return None
-        saturated = BUFFER_BYTES if self._pace.is_possible else _SATURATED_BUFFER_BYTES
-        return saturated if self._gather else _RECEIVE_BUFFER_BYTES
 
     def subscribe(self, order: Subscribe) -> None:
         """Asks for all subscriptions at once; their answers come among whatever else the broker sends."""
@@ -277,9 +266,16 @@ class Subscribing:
     def _read_all(self, subscriber: Subscriber) -> None:
         """Reads what epoll told of, and what is here already behind it."""
         with contextlib.suppress(BlockingIOError):  # nothing to read after all: epoll may wake for less (epoll(7))
-            got, pieces = self._read(subscriber), 0 if self._pace.is_on else self._pieces
-            while subscriber.stream.has_more or (pieces and got >= _PIECE_BYTES):
+            got, pieces = self._read(subscriber), _MOST_PIECES
+            whole = got
+            while subscriber.stream.has_more or (pieces and self._reads_on(got)):
                 got, pieces = self._read(subscriber), max(0, pieces - 1)
+                whole += got
+            subscriber.look(whole)
+
+    def _reads_on(self, got: int) -> bool:
+        """Whether more may be there behind a read of so many bytes."""
+        return self._gather is not None and not self._pace.is_on and got >= self._room.piece_bytes
 
     def _read(self, subscriber: Subscriber) -> int:
         """Reads once, so many bytes: rows for all whole messages, acknowledgements into the outbox."""
@@ -311,7 +307,8 @@ class Subscribing:
         subscriber.passing = subscriber.passing or passing_of(self._view[at:length], level=self._level)
         subscriber.unread = b"" if subscriber.passing else bytes(self._buffer[at:length])
         if length < len(self._buffer):
-            if not subscriber.stream.has_more and not self._pace.is_held_back(subscriber.stream.fileno(), got):
+            is_left = subscriber.stream.has_more or self._reads_on(got)
+            if not is_left and not self._pace.is_held_back(subscriber.stream.fileno(), got):
                 subscriber.note_empty(arrived_ns, is_gathered=self._gather is not None)
         elif at == 0 and not subscriber.passing:
             self._resize(2 * len(self._buffer))  # one packet is longer than the buffer

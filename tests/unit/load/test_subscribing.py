@@ -5,7 +5,7 @@ import select
 import socket
 import struct
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pyarrow.parquet as pq
 import pytest
@@ -23,22 +23,23 @@ from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
 
 pytestmark = pytest.mark.unit
 HOST = "127.0.0.1"
+LITTLE_BYTES = 8 << 10  # the room of one subscriber among others
 
 
 @contextmanager
-def subscribed_at(workload, folder, counts):
-    """A role with one subscriber, what drives it, and the broker's end of its connection."""
-    with socket.create_server((HOST, 0)) as server, select.epoll() as epoll:
-        client = Client(0, "s0", "t")
+def subscribed_at(workload, folder, counts, *, subscribers=1):
+    """A role with its subscribers, what drives it, and the broker's end of the first connection."""
+    with socket.create_server((HOST, 0)) as server, select.epoll() as epoll, ExitStack() as ends:
+        clients = tuple(Client(number, f"s{number}", "t") for number in range(subscribers))
         spec = WorkerSpec(
-            node="subscribers/0", index=0, host=HOST, port=server.getsockname()[1], clients=(client,),
-            workload=workload, fan_out=1, seed=1, run=folder,
+            node="subscribers/0", index=0, host=HOST, port=server.getsockname()[1], clients=clients,
+            workload=workload, fan_out=subscribers, seed=1, run=folder,
         )  # fmt: skip
         log = SessionLog(spec.node)
         said = []
         role = Subscribing(spec, Connections(epoll, log), log, said.append, counts, Progress((), (0,), (1,), 2))
-        ends = []
-        broker = threading.Thread(target=lambda: ends.append(greet(server, workload.qos)))
+        accepted = []
+        broker = threading.Thread(target=lambda: accepted.extend(greet(server, workload.qos, subscribers)))
         broker.start()
         role.connect(Connect())
         drive(role, epoll, lambda: Connected() in said)
@@ -49,8 +50,9 @@ def subscribed_at(workload, folder, counts):
             lambda: any(isinstance(each, Subscribed) and each.granted[0].codes == (workload.qos,) for each in said),
         )
         broker.join()
-        with ends[0]:
-            yield role, lambda is_done: drive(role, epoll, is_done), ends[0]
+        for end in accepted:
+            ends.enter_context(end)
+        yield role, lambda is_done: drive(role, epoll, is_done), accepted[0]
 
 
 @pytest.fixture
@@ -71,14 +73,16 @@ def drive(role, epoll, is_done):
             role.ready(fd, event)
 
 
-def greet(server, qos):
-    accepted, _ = server.accept()
-    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    accepted.recv(4096)
-    accepted.sendall(ConnAck().encode())
-    accepted.recv(4096)
-    accepted.sendall(SubAck(1, (qos,)).encode())
-    return accepted
+def greet(server, qos, subscribers):
+    ends = [server.accept()[0] for _ in range(subscribers)]
+    for end in ends:
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        end.recv(4096)
+        end.sendall(ConnAck().encode())
+    for end in ends:
+        end.recv(4096)
+        end.sendall(SubAck(1, (qos,)).encode())
+    return ends
 
 
 def test_what_arrived_before_the_connection_was_reset_is_delivered(subscribed):
@@ -158,3 +162,23 @@ def test_at_a_pace_a_look_takes_a_buffer_and_what_was_held_back_is_as_old_as_it_
     last = rows["received_ns"][-1] - rows["resolution_ns"][-1]
     assert held_ns > 0  # the first of them was seen to be missing before they were sent
     assert last <= sent_ns  # and the last of them may be as old
+
+
+def test_one_of_several_reads_on_through_little_room_and_what_was_held_back_is_as_old_as_it_may_be(tmp_path):
+    messages = 8192
+    workload = Workload(payload_bytes=64, schedule=Schedule(Arrivals.SATURATE, window=messages), qos=Qos.AT_MOST_ONCE)
+    counts, looks = [0, 0, messages], []
+    packet = Publish("t", bytes(64)).encode()
+    with subscribed_at(workload, tmp_path, counts, subscribers=2) as (role, drive_until, broker):
+        broker.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * messages * len(packet))
+        sent_ns = now_ns()
+        broker.sendall(packet * messages)
+        drive_until(lambda: looks.append(counts[0]) or counts[0] == messages)
+        stopped = role.close()
+
+    assert looks[1] * len(packet) > 2 * LITTLE_BYTES
+    assert stopped.reading_pause_s is None
+    (file,) = RunDirectory(tmp_path).files("deliveries")
+    rows = pq.read_table(file, columns=["received_ns", "resolution_ns"]).slice(0, looks[1]).to_pydict()
+    for received, resolution in zip(rows["received_ns"], rows["resolution_ns"], strict=True):
+        assert received - resolution <= sent_ns  # the broker had all of them before the look
