@@ -24,6 +24,11 @@ def meter_reasons(meter: Meter, guards: Guards) -> list[str]:
         )
     if meter.unsent:
         reasons.append(f"{meter.unsent} messages that were due were not handed over before the end of drain")
+    if meter.cut_short is not None:
+        reasons.append(
+            f"a window of {meter.cut_short} messages was the limit: each wider one had brought more when the warm-up "
+            "was over; give it longer, or the schedule a window"
+        )
     return reasons
 
 

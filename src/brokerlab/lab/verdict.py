@@ -43,6 +43,7 @@ class Meter:
     device_p50_ms: float | None = None  # this and the next two: how long devices kept a message; null without devices
     device_p99_ms: float | None = None
     device_max_ms: float | None = None
+    cut_short: int | None = None  # a window that was kept because the warm-up was over, not because it was wide enough
 
 
 def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
@@ -65,6 +66,7 @@ def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
         device_p50_ms=device[0],
         device_p99_ms=device[1],
         device_max_ms=device[2],
+        cut_short=next((each.window for each in stopped.values() if each.is_window_cut_short), None),
     )
 
 

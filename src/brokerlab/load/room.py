@@ -3,8 +3,8 @@
 With a schedule it is ample: nothing shall wait for us in the broker. Under saturation a broker that finds room sends
 each small message on its own, which costs it twice what all else does; one that finds none leaves messages to its
 kernel, which sends many together when there is room again. So several subscribers at QoS 0 have little room, and read
-on at every look until nothing is left (docs/design/0004 has figures). One whose room would be full
-within 2 ms gets more: its broker sends many together anyway, and would wait for us.
+on at every look until nothing is left (docs/design/0004 has figures). One whose room would be full within 2 ms gets
+more: its broker sends many together anyway, and would wait for us.
 
 Room is given before the connection stands. Taken away later it would be less than half of what the broker's kernel was
 offered first: it sends no piece of more than that half, and none that is smaller either, until it loses patience.
@@ -37,7 +37,7 @@ class Room:
     grows: bool = False
 
     def give(self, sock: socket.socket) -> None:
-        """To a socket that is not connected yet."""
+        """To a socket before it connects; later it may only get more."""
         if self.buffer_bytes is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.buffer_bytes)
 

@@ -1,9 +1,11 @@
 """How wide the window of a saturating load should be: as wide as makes the broker deliver more, and no wider.
 
 The window is doubled at fixed intervals until messages take long through it or get lost, and then once more from the
-start, because on a busy machine any one interval may be slow. It stays at the smallest size whose better interval came
-near the best of all through which messages take 10 ms, and 50 ms if it is of few messages: a wider one would lengthen
-the queue in the broker and nothing else. Where there is none, it is the widest that came about as far as the best.
+start, because on a busy machine any one interval may be slow. Messages that have a long way take long through any
+window: there it is doubled for as long as that brings more, at intervals of several such times. It stays at the
+smallest size whose better interval came near the best of all through which messages take 10 ms, and 50 ms if it is
+of few messages: a wider one would lengthen the queue in the broker and nothing else. Where there is none, it is the
+widest that came about as far as the best.
 Sizes at which messages got lost are out: brokers drop what does not fit into a subscriber's queue, at QoS 1 and 2 too,
 and a rate that is bought with losses is not the broker's. It must happen in two intervals of a size, one after the
 other: a single message that comes late would otherwise end the search at a window of sixteen.
@@ -15,7 +17,9 @@ MOST = 32_768  # half of a client's packet identifiers
 MOST_EXACTLY_ONCE = 512  # beyond its limit Mosquitto ends the connection, and before MQTT 5 no broker tells its limit
 STEP_NS = 60_000_000  # how long a size is tried, at least
 _TRANSITS = 3  # and at least so many times what a message takes through it: workers look at it in portions
+_WAYS = 5  # and so many times what the first message took: before that nothing of a new size is seen
 _SETTLING = 1 / 4  # of that time, until what the size before left behind is over
+_GROWING = 1.5  # times what half the size brought: the way is the limit, not the broker
 TRANSIT_S = 0.1  # through a window this long every broker has enough to do
 SHORTEST_S = 0.01  # through a shorter window the generator wakes so often that it takes CPU from the broker
 # A client finds a share of the window at a look, which costs as much as thirty messages: of a window of few each of
@@ -40,6 +44,8 @@ class Widening:
         self.steps: list[tuple[int, float]] = []  # every size tried, with the deliveries a second that it brought
         self.settled_ns: int | None = None  # how long after the first look it stays as it is
         self._began_ns: int | None = None
+        self._at_first = 0  # delivered at the first look
+        self._way_ns: int | None = None  # of a message: from the first look to the first delivery, or less
         self._settles_ns = 0  # when the size that is tried has settled
         self._from_ns = 0
         self._delivered: int | None = None  # when it had
@@ -47,18 +53,26 @@ class Widening:
         self._is_doubted = False  # whether messages got lost in the interval before, at this size
         self._passes = 0
         self._is_over = False
+        self.is_cut_short = False
 
     def stop(self) -> int:
-        """Ends the search where it is: the best size so far is kept, and `settled_ns` stays null."""
+        """Ends the search where it is: the best size so far is kept, and `settled_ns` stays null.
+
+        If wider ones would have brought more, it says so: then the window is the limit, not the broker.
+        """
         if not self._is_over:
+            self.is_cut_short = not self._passes and (not self.steps or self._is_growing())
             self.size, self._is_over = self._best(), True
         return self.size
 
     def look(self, now: int, delivered: int, lost: int = 0) -> int:
         """The size of the window from now on."""
         if self._began_ns is None:
-            self._began_ns, self._settles_ns = now, now + int(_SETTLING * STEP_NS)
-        if self._is_over or now < self._settles_ns:
+            self._began_ns, self._at_first = now, delivered
+        if self._way_ns is None and delivered > self._at_first:
+            self._way_ns = now - self._began_ns
+            self._settles_ns = now + int(_SETTLING * self._step_ns())
+        if self._is_over or self._way_ns is None or now < self._settles_ns:
             return self.size
         if self._delivered is None:
             self._delivered, self._from_ns = delivered, now
@@ -74,11 +88,13 @@ class Widening:
             self._delivered, self._settles_ns = None, now
             return
         self.steps.append((self.size, rate_per_s))
+        if rate_per_s and self._way_ns is not None:  # the first message may have met a broker that was not awake yet
+            self._way_ns = min(self._way_ns, int(self.size * self._fan_out / rate_per_s * 1e9))
         if is_lossy:
             self._most = max(self._first, self.size // 2)
         is_wide = self.size * self._fan_out >= TRANSIT_S * max(rate for _, rate in self.steps)
         self._delivered = None
-        if not is_lossy and not is_wide and self.size < self._most:
+        if not is_lossy and (not is_wide or self._is_growing()) and self.size < self._most:
             self.size = min(2 * self.size, self._most)
             self._settles_ns = now + int(_SETTLING * self._step_ns())
             return
@@ -88,13 +104,19 @@ class Widening:
             self.settled_ns = now - (self._began_ns or 0)
             return
         # What the widest left behind takes as long as a message through it.
-        self.size, self._settles_ns = self._first, now + int(_SETTLING * STEP_NS + TRANSIT_S * 1e9)
+        self.size = self._first
+        self._settles_ns = now + int(_SETTLING * self._step_ns() + TRANSIT_S * 1e9)
+
+    def _is_growing(self) -> bool:
+        """Whether the last size brought much more than half of it, or there was none before it to tell."""
+        size, rate_per_s = self.steps[-1]
+        return size == self._first or rate_per_s >= _GROWING * self.steps[-2][1]
 
     def _step_ns(self) -> float:
         """How long the size is tried: longer if messages take long through it."""
         best_per_s = max((rate for _, rate in self.steps), default=0.0)
         transit_s = min(TRANSIT_S, self.size * self._fan_out / best_per_s) if best_per_s else 0.0
-        return max(STEP_NS, _TRANSITS * transit_s * 1e9)
+        return max(STEP_NS, _TRANSITS * transit_s * 1e9, _WAYS * (self._way_ns or 0))
 
     def _best(self) -> int:
         rates: dict[int, float] = {}

@@ -86,5 +86,9 @@ def window_facts(window: Window | None) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {"written_off": window.written_off, "window": window.size}
     if (widening := window.widening) is not None:
-        found |= {"window_steps": tuple(widening.steps), "window_settled_ns": widening.settled_ns}
+        found |= {
+            "window_steps": tuple(widening.steps),
+            "window_settled_ns": widening.settled_ns,
+            "is_window_cut_short": widening.is_cut_short,
+        }
     return found

@@ -57,6 +57,14 @@ def test_lag_of_two_workers_is_merged_before_its_quantile_is_taken():
     assert "schedule lag p99" in meter_reasons(meter, Guards())[0]
 
 
+def test_a_window_that_was_still_too_narrow_makes_a_run_invalid():
+    settled, growing = stopped(window=512), stopped(window=256, is_window_cut_short=True)
+
+    assert meter_reasons(read_meter({"publishers/0": settled}), Guards()) == []
+    (reason,) = meter_reasons(read_meter({"publishers/0": growing, "subscribers/0": stopped()}), Guards())
+    assert reason.startswith("a window of 256 messages was the limit")
+
+
 def test_messages_that_were_never_handed_over_make_a_run_invalid():
     meter = read_meter({"publishers/0": stopped(unsent=3)})
 

@@ -23,6 +23,51 @@ def drive(rate_of, *, seconds=3.0, lost_of=lambda _: 0, fan_out=1.0, few=FEW):
     return widening
 
 
+def drive_far(way_s, most_per_s, *, seconds):
+    """A broker that delivers what was in the window when a message that comes now was sent."""
+    widening, delivered, sizes = Widening(), 0.0, []
+    for now in range(0, int(seconds * 1e9), LOOK_NS):
+        sizes.append(widening.look(now, int(delivered)))
+        then = len(sizes) - 1 - int(way_s * 1e9 / LOOK_NS)
+        delivered += min(most_per_s, sizes[then] / way_s if then >= 0 else 0) * LOOK_NS / 1e9
+    return widening
+
+
+@pytest.mark.parametrize(("way_s", "most_per_s"), [(0.04, 3_000), (0.12, 5_000), (0.3, 3_000)])
+def test_window_is_as_wide_as_the_way_to_a_broker_far_away_is_long(way_s, most_per_s):
+    """Through a window of 64 messages take 0.3 s there too: 213 a second, whatever the broker can do."""
+    widening = drive_far(way_s, most_per_s, seconds=30)
+
+    assert widening.settled_ns is not None
+    assert way_s * most_per_s <= widening.size <= max(4 * way_s * most_per_s, FEW)
+
+
+@pytest.mark.parametrize(("seconds", "is_cut_short"), [(0.2, True), (3, True), (30, False)])
+def test_search_that_ends_while_the_rate_still_grows_says_so(seconds, is_cut_short):
+    widening = drive_far(0.3, 3_000, seconds=seconds)
+    widening.stop()
+
+    assert widening.is_cut_short is is_cut_short
+
+
+def test_search_that_ends_early_where_wider_brings_nothing_is_not_cut_short():
+    widening = drive(lambda window: 100 * min(window, 200), seconds=0.5)
+    widening.stop()
+
+    assert len(widening.steps) > 2
+    assert widening.settled_ns is None
+    assert not widening.is_cut_short
+
+
+def test_first_message_that_takes_long_does_not_make_the_search_long():
+    slept = iter(range(200))
+
+    widening = drive(lambda window: 0 if next(slept, None) is not None else 100 * min(window, 200))
+
+    assert widening.size == 512
+    assert widening.settled_ns < 3e9
+
+
 def test_window_stops_where_the_broker_delivers_no_more():
     widening = drive(lambda window: 100 * min(window, 200))
 
