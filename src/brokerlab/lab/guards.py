@@ -26,8 +26,8 @@ def meter_reasons(meter: Meter, guards: Guards) -> list[str]:
         reasons.append(f"{meter.unsent} messages that were due were not handed over before the end of drain")
     if meter.cut_short is not None:
         reasons.append(
-            f"a window of {meter.cut_short} messages was the limit: each wider one had brought more when the warm-up "
-            "was over; give it longer, or the schedule a window"
+            f"a window of {meter.cut_short} messages was the limit: the warm-up was over before wider ones brought no "
+            "more; give it longer, or the schedule a window"
         )
     return reasons
 

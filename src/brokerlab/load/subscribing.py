@@ -265,13 +265,14 @@ class Subscribing:
 
     def _read_all(self, subscriber: Subscriber) -> None:
         """Reads what epoll told of, and what is here already behind it."""
+        whole = 0
         with contextlib.suppress(BlockingIOError):  # nothing to read after all: epoll may wake for less (epoll(7))
-            got, pieces = self._read(subscriber), _MOST_PIECES
-            whole = got
+            whole, pieces = self._read(subscriber), _MOST_PIECES
+            got = whole
             while subscriber.stream.has_more or (pieces and self._reads_on(got)):
                 got, pieces = self._read(subscriber), max(0, pieces - 1)
                 whole += got
-            subscriber.look(whole)
+        subscriber.look(whole)
 
     def _reads_on(self, got: int) -> bool:
         """Whether more may be there behind a read of so many bytes."""

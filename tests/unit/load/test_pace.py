@@ -2,23 +2,16 @@
 
 import socket
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from saturated_worker import ALONE, COUNTS, PROGRESS, SATURATED
 
 from brokerlab.load.gather import LONGEST_S, SHORTEST_S, Gather, gather_of
 from brokerlab.load.pace import BUFFER_BYTES, Pace, pace_of
-from brokerlab.load.spec import Client, Progress, WorkerSpec
-from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
+from brokerlab.load.spec import Client
+from brokerlab.study.values import Qos, Schedule
 
 pytestmark = pytest.mark.unit
-
-COUNTS, PROGRESS = [0, 0, 0, 8192], Progress((0,), (1,), (2,), 3)
-SATURATED = Workload(payload_bytes=64, schedule=Schedule(Arrivals.SATURATE, window=8192))
-SPEC = WorkerSpec(
-    node="subscribers/0", index=1, host="127.0.0.1", port=1883, clients=(Client(0, "s0", "t"),), workload=SATURATED,
-    fan_out=1, seed=1, run=Path("unused"),
-)  # fmt: skip
 
 
 @pytest.fixture
@@ -81,10 +74,10 @@ def test_window_of_few_buffers_is_read_empty_at_every_look(ends):
 @pytest.mark.parametrize(
     "spec",
     [
-        replace(SPEC, clients=(Client(0, "s0", "t"), Client(1, "s1", "t"))),
-        replace(SPEC, workload=replace(SATURATED, qos=Qos.AT_LEAST_ONCE)),
-        replace(SPEC, workload=replace(SATURATED, payload_bytes=1024)),
-        replace(SPEC, workload=replace(SATURATED, schedule=Schedule(rate_per_s=10))),
+        replace(ALONE, clients=(Client(0, "s0", "t"), Client(1, "s1", "t"))),
+        replace(ALONE, workload=replace(SATURATED, qos=Qos.AT_LEAST_ONCE)),
+        replace(ALONE, workload=replace(SATURATED, payload_bytes=1024)),
+        replace(ALONE, workload=replace(SATURATED, schedule=Schedule(rate_per_s=10))),
     ],
     ids=["two subscribers", "acknowledgements", "long messages", "a schedule"],
 )
@@ -97,7 +90,7 @@ def test_others_keep_no_pace(spec):
 
 def test_one_subscriber_of_small_messages_keeps_one_in_a_wide_window():
     counts = list(COUNTS)
-    pace = pace_of(SPEC, Gather(counts, PROGRESS, fan_out=1.0, share=0.25))
+    pace = pace_of(ALONE, Gather(counts, PROGRESS, fan_out=1.0, share=0.25))
 
     assert pace.is_on
     counts[3] = 1024

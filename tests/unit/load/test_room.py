@@ -3,26 +3,20 @@
 import contextlib
 import socket
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from saturated_worker import ALONE, COUNTS, PROGRESS
 
 from brokerlab.load.gather import gather_of
 from brokerlab.load.pace import BUFFER_BYTES, pace_of
 from brokerlab.load.room import Room, room_of
-from brokerlab.load.spec import Client, Progress, WorkerSpec
-from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
+from brokerlab.load.spec import Client
+from brokerlab.study.values import Qos, Schedule
 
 pytestmark = pytest.mark.unit
 
 MS = 1_000_000
 LITTLE = 8 << 10
-COUNTS, PROGRESS = [0, 0, 0, 8192], Progress((0,), (1,), (2,), 3)
-SATURATED = Workload(payload_bytes=64, schedule=Schedule(Arrivals.SATURATE, window=8192))
-ALONE = WorkerSpec(
-    node="subscribers/0", index=1, host="127.0.0.1", port=1883, clients=(Client(0, "s0", "t"),), workload=SATURATED,
-    fan_out=1, seed=1, run=Path("unused"),
-)  # fmt: skip
 SEVERAL = replace(ALONE, clients=(Client(0, "s0", "t"), Client(1, "s1", "t")))
 
 
