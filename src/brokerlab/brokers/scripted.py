@@ -42,6 +42,7 @@ _FAULTS = (
     "will_anyway",
     "stall_ms",
     "answer_ms",
+    "service_ms",
 )
 
 

@@ -29,6 +29,11 @@ def meter_reasons(meter: Meter, guards: Guards) -> list[str]:
             f"a window of {meter.cut_short} messages was the limit: the warm-up was over before wider ones brought no "
             "more; give it longer, or the schedule a window"
         )
+    if meter.narrow is not None:
+        reasons.append(
+            f"a window of {meter.narrow} messages was the limit: messages hardly waited in the broker, and no wider "
+            "one is tried; give the schedule a window"
+        )
     return reasons
 
 

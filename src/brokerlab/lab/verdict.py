@@ -44,6 +44,7 @@ class Meter:
     device_p99_ms: float | None = None
     device_max_ms: float | None = None
     cut_short: int | None = None  # a window that was kept because the warm-up was over, not because it was wide enough
+    narrow: int | None = None  # one that was kept because no wider one is tried
 
 
 def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
@@ -67,6 +68,7 @@ def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
         device_p99_ms=device[1],
         device_max_ms=device[2],
         cut_short=next((each.window for each in stopped.values() if each.is_window_cut_short), None),
+        narrow=next((each.window for each in stopped.values() if each.is_widest_window_narrow), None),
     )
 
 

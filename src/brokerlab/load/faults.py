@@ -16,6 +16,7 @@ What becomes of a message:
     retransmit [n, ...]         sent twice in a row with the same packet id, the second one with DUP, before PUBREL:
                                 at QoS 2 one message to the application, at QoS 1 two; at QoS 0 there is no such thing
     delay_ms   {n: ms, ...}     delivered that much later, while later messages pass it
+               ms               every message is, as over a long way
     swap       [[a, b], ...]    b is delivered in a's place and a in b's; a and all between wait for b
     hold       {n: m, ...}      n is delivered right after m, while those between pass it
     foreign    [n, ...]         right after it a message that nobody published, on the same topic
@@ -43,6 +44,8 @@ What becomes of connections:
     will_anyway [k, ...]        the will of the k-th client with a will that disconnects is published all the same
     stall_ms   {n: ms, ...}     after it nothing is read from any publisher for that long
     answer_ms  ms               every PUBACK and PUBREC leaves that much later
+    service_ms ms               messages are delivered one after the other, each that much after it came or the one
+                                before it left: a broker of a known capacity, 1 ms is 1,000 messages a second
 
 A new fault is a field here, its reading in `_READERS`, and one step in scripted.py.
 """
@@ -70,7 +73,7 @@ class Script:
     duplicate: Numbers = frozenset()
     dup_flag: bool = True
     retransmit: Numbers = frozenset()
-    delay_ms: Mapping[int, float] = field(default_factory=dict)
+    delay_ms: Mapping[int, float] | float = field(default_factory=dict)
     swap: tuple[tuple[int, int], ...] = ()
     hold: Mapping[int, int] = field(default_factory=dict)
     foreign: Numbers = frozenset()
@@ -89,6 +92,7 @@ class Script:
     will_anyway: Numbers = frozenset()
     stall_ms: Mapping[int, float] = field(default_factory=dict)
     answer_ms: float = 0.0
+    service_ms: float = 0.0
 
 
 def script_from_json(content: Mapping[str, object]) -> Script:
@@ -133,6 +137,10 @@ def _mapped(key: str, value: object, *, to: str) -> dict[int, object]:
     if not isinstance(value, Mapping):
         raise UserError(f"{key}: {value!r} does not map arrival numbers to {to}")
     return {_number(key, number): each for number, each in value.items()}
+
+
+def _delay(key: str, value: object) -> Mapping[int, float] | float:
+    return _delays(key, value) if isinstance(value, Mapping) else _milliseconds(key, value)
 
 
 def _delays(key: str, value: object) -> Mapping[int, float]:
@@ -193,7 +201,7 @@ _READERS: dict[str, Callable[[str, object], object]] = {
     "duplicate": _numbers,
     "dup_flag": _boolean,
     "retransmit": _numbers,
-    "delay_ms": _delays,
+    "delay_ms": _delay,
     "swap": _swaps,
     "hold": _holds,
     "foreign": _numbers,
@@ -212,4 +220,5 @@ _READERS: dict[str, Callable[[str, object], object]] = {
     "will_anyway": _numbers,
     "stall_ms": _delays,
     "answer_ms": _milliseconds,
+    "service_ms": _milliseconds,
 }

@@ -6,7 +6,7 @@ MQTT 3.1.1 with QoS 0, 1 and 2 on both legs, + and # in filters, retained messag
 whose members take turns. A session that lasts keeps its subscriptions, what is not acknowledged and what comes while
 its client is away.
 
-    PUBLISH -> number it -> acknowledge -> swap, hold -> drop, delay -> match -> duplicate -> PUBLISH
+    PUBLISH -> number it -> acknowledge -> swap, hold -> drop, delay, serve -> match -> duplicate -> PUBLISH
 
 The faults are described in faults.py; those of one connection are made in scripted_client.py.
 """
@@ -74,6 +74,7 @@ class ScriptedBroker:
         self._retained: dict[str, Publish] = {}
         self._turns: dict[str, int] = {}  # of shared subscriptions, by their whole filter
         self._away: dict[str, Connection] = {}  # of clients whose session lasts
+        self._free_s = 0.0  # when the last message is served, by the loop's clock
 
     def connect(self) -> int:
         self._connects += 1
@@ -133,10 +134,22 @@ class ScriptedBroker:
         for each, ready in self._order.next(number, message):
             if each in self.script.drop:
                 continue
-            if (delay_ms := self.script.delay_ms.get(each)) is None:
-                self._deliver(each, ready)
+            if delay_s := self._delay(each) + self._serve():
+                asyncio.get_running_loop().call_later(delay_s, self._deliver, each, ready)
             else:
-                asyncio.get_running_loop().call_later(delay_ms / 1e3, self._deliver, each, ready)
+                self._deliver(each, ready)
+
+    def _delay(self, number: int) -> float:
+        delay = self.script.delay_ms
+        return (delay.get(number, 0.0) if isinstance(delay, Mapping) else delay) / 1e3
+
+    def _serve(self) -> float:
+        """In how many seconds a message is through that comes now; those before it come first."""
+        if not self.script.service_ms:
+            return 0.0
+        now_s = asyncio.get_running_loop().time()
+        self._free_s = max(self._free_s, now_s) + self.script.service_ms / 1e3
+        return self._free_s - now_s
 
     def retained(self, topic_filter: str) -> list[Publish]:
         """What a new subscription gets at once; a shared one gets nothing (MQTT 5.0 section 4.8.2)."""

@@ -297,6 +297,7 @@ class Stopped:
     window_steps: tuple[tuple[int, float], ...] = ()  # the sizes that were tried, and deliveries a second at each
     window_settled_ns: int | None = None  # after the first message; null if the size was fixed, or never settled
     is_window_cut_short: bool = False  # the warm-up ended while twice the size still brought much more
+    is_widest_window_narrow: bool = False  # the widest that is tried still left the broker idle
     reading_pause_s: float | None = None  # of a saturated subscriber that keeps a pace (pace.py): at the end
     closes: tuple[Closed, ...] = ()  # of publishers that close at once after each message
 

@@ -3,9 +3,9 @@
 The window is doubled at fixed intervals until messages take long through it or get lost, and then once more from the
 start, because on a busy machine any one interval may be slow. Messages that have a long way take long through any
 window: there it is doubled for as long as that brings more, at intervals of several such times. It stays at the
-smallest size whose better interval came near the best of all through which messages take 10 ms, and 50 ms if it is
-of few messages: a wider one would lengthen the queue in the broker and nothing else. Where there is none, it is the
-widest that came about as far as the best.
+smallest size whose better interval came near the best of all and through which messages take 50 ms: a wider one would
+lengthen the queue in the broker and nothing else, and through a shorter one the generator wakes so often that it takes
+CPU from the broker. Where there is none, it is the widest that came about as far as the best.
 Sizes at which messages got lost are out: brokers drop what does not fit into a subscriber's queue, at QoS 1 and 2 too,
 and a rate that is bought with losses is not the broker's. It must happen in two intervals of a size, one after the
 other: a single message that comes late would otherwise end the search at a window of sixteen.
@@ -15,21 +15,18 @@ FIRST = 64
 FIRST_EXACTLY_ONCE = 16  # brokers allow few messages in the middle of a QoS 2 handshake, Mosquitto 20
 MOST = 32_768  # half of a client's packet identifiers
 MOST_EXACTLY_ONCE = 512  # beyond its limit Mosquitto ends the connection, and before MQTT 5 no broker tells its limit
-STEP_NS = 60_000_000  # how long a size is tried, at least
+STEP_NS = 100_000_000  # how long a size is tried, at least
 _TRANSITS = 3  # and at least so many times what a message takes through it: workers look at it in portions
 _WAYS = 5  # and so many times what the first message took: before that nothing of a new size is seen
 _SETTLING = 1 / 4  # of that time, until what the size before left behind is over
 _GROWING = 1.5  # times what half the size brought: the way is the limit, not the broker
+_QUEUED = 1.5  # times the way: a message that takes less through the window hardly waits in the broker
 TRANSIT_S = 0.1  # through a window this long every broker has enough to do
-SHORTEST_S = 0.01  # through a shorter window the generator wakes so often that it takes CPU from the broker
-# A client finds a share of the window at a look, which costs as much as thirty messages: of a window of few each of
-# many subscribers finds few at a time, and of many publishers each has few. So it must be of many messages, or be a
-# long one.
-FEW = 512  # of each publisher
+# A worker finds a share of the window at a look, which costs as much as thirty messages, and more where the kernel
+# sends every packet on its own (with cubic; BBR holds them together): at 13 ms QoS 1 took twice the CPU of 100 ms.
 LONG_S = 0.05
-NEAR = 0.97  # of the best rate
-# Of it: two intervals of one size differ as much, and of sizes that are alike the widest costs the least CPU.
-ALIKE = 0.9
+NEAR = 0.95  # of the best rate
+ALIKE = 0.9  # of it: two intervals of one size differ as much
 _PASSES = 2
 _LOSS = 0.0001  # of what was delivered at a size; a message that is merely out of order is counted meanwhile
 
@@ -37,10 +34,10 @@ _LOSS = 0.0001  # of what was delivered at a size; a message that is merely out 
 class Widening:
     """Is shown how much was delivered, and says how wide the window is."""
 
-    def __init__(self, first: int = FIRST, *, most: int = MOST, fan_out: float = 1.0, few: int = FEW) -> None:
+    def __init__(self, first: int = FIRST, *, most: int = MOST, fan_out: float = 1.0) -> None:
         self.size = self._first = first
-        self._fan_out, self._few = fan_out, few
-        self._most = most
+        self._fan_out = fan_out
+        self._most = self._widest = most
         self.steps: list[tuple[int, float]] = []  # every size tried, with the deliveries a second that it brought
         self.settled_ns: int | None = None  # how long after the first look it stays as it is
         self._began_ns: int | None = None
@@ -53,16 +50,18 @@ class Widening:
         self._is_doubted = False  # whether messages got lost in the interval before, at this size
         self._passes = 0
         self._is_over = False
-        self.is_cut_short = False
+        self.is_cut_short = self.is_widest_narrow = False
 
     def stop(self) -> int:
         """Ends the search where it is: the best size so far is kept, and `settled_ns` stays null.
 
-        If wider ones would have brought more, it says so: then the window is the limit, not the broker.
+        If wider ones would have brought more, it says so: then the window is the limit, not the broker. That may be so
+        of the widest that is tried, too: where the way is most of what a message takes through it.
         """
         if not self._is_over:
             self.is_cut_short = not self._passes and (not self.steps or self._is_growing())
             self.size, self._is_over = self._best(), True
+            self.is_widest_narrow = self.size == self._widest and self._is_hardly_queued()
         return self.size
 
     def look(self, now: int, delivered: int, lost: int = 0) -> int:
@@ -112,6 +111,16 @@ class Widening:
         size, rate_per_s = self.steps[-1]
         return size == self._first or rate_per_s >= _GROWING * self.steps[-2][1]
 
+    def _is_hardly_queued(self) -> bool:
+        """Whether messages take little longer through the window than through an empty broker (Little's law).
+
+        Then twice the size brought nearly twice as much.
+        """
+        rates = self._rates()
+        rate_per_s, half_per_s = rates.get(self.size, 0.0), rates.get(self.size // 2, 0.0)
+        is_short = self.size * self._fan_out * 1e9 < _QUEUED * (self._way_ns or 0) * rate_per_s
+        return is_short and rate_per_s >= _GROWING * half_per_s
+
     def _step_ns(self) -> float:
         """How long the size is tried: longer if messages take long through it."""
         best_per_s = max((rate for _, rate in self.steps), default=0.0)
@@ -119,17 +128,18 @@ class Widening:
         return max(STEP_NS, _TRANSITS * transit_s * 1e9, _WAYS * (self._way_ns or 0))
 
     def _best(self) -> int:
-        rates: dict[int, float] = {}
-        for size, rate_per_s in self.steps:
-            if size <= self._most:
-                rates[size] = max(rate_per_s, rates.get(size, 0.0))
+        rates = self._rates()
         best_per_s = max(rates.values(), default=0.0)
-        near = [size for size, rate_per_s in rates.items() if rate_per_s >= NEAR * best_per_s]
-        if long := [size for size in near if self._takes_long(size, rates[size])]:
+        near = (size for size, rate_per_s in rates.items() if rate_per_s >= NEAR * best_per_s)
+        if long := [size for size in near if size * self._fan_out >= LONG_S * rates[size]]:
             return min(long)
         alike = (size for size, rate_per_s in rates.items() if rate_per_s >= ALIKE * best_per_s)
         return max(alike, default=self._first)
 
-    def _takes_long(self, size: int, rate_per_s: float) -> bool:
-        """Whether a message takes long enough through a window of this size."""
-        return size * self._fan_out >= (LONG_S if size < self._few else SHORTEST_S) * rate_per_s
+    def _rates(self) -> dict[int, float]:
+        """What the better interval of each size brought that is not out."""
+        rates: dict[int, float] = {}
+        for size, rate_per_s in self.steps:
+            if size <= self._most:
+                rates[size] = max(rate_per_s, rates.get(size, 0.0))
+        return rates

@@ -13,7 +13,7 @@ from typing import Any
 
 from brokerlab.load.gather import PORTION
 from brokerlab.load.spec import Progress, WorkerSpec
-from brokerlab.load.widening import FEW, FIRST, FIRST_EXACTLY_ONCE, MOST, MOST_EXACTLY_ONCE, Widening
+from brokerlab.load.widening import FIRST, FIRST_EXACTLY_ONCE, MOST, MOST_EXACTLY_ONCE, Widening
 from brokerlab.study.values import Qos
 
 # A lost message that no later one overtakes would keep its place in the window for ever. After this long without
@@ -72,11 +72,11 @@ class Window:
 def window_of(spec: WorkerSpec, counts: MutableSequence[int], progress: Progress) -> Window:
     """The window that the workload asks for, or one that finds its size."""
     asked = spec.workload.schedule.window
-    first, most, publishers = FIRST, MOST, spec.workload.publishers
+    first, most = FIRST, MOST
     if spec.workload.qos == Qos.EXACTLY_ONCE:
-        most = min(MOST, MOST_EXACTLY_ONCE * publishers)  # a broker's limit is each publisher's own
+        most = min(MOST, MOST_EXACTLY_ONCE * spec.workload.publishers)  # a broker's limit is each publisher's own
         first = FIRST_EXACTLY_ONCE
-    found = Widening(first, most=most, fan_out=spec.fan_out, few=FEW * publishers)
+    found = Widening(first, most=most, fan_out=spec.fan_out)
     return Window(found if isinstance(asked, str) else asked, fan_out=spec.fan_out, counts=counts, progress=progress)
 
 
@@ -90,5 +90,6 @@ def window_facts(window: Window | None) -> dict[str, Any]:
             "window_steps": tuple(widening.steps),
             "window_settled_ns": widening.settled_ns,
             "is_window_cut_short": widening.is_cut_short,
+            "is_widest_window_narrow": widening.is_widest_narrow,
         }
     return found

@@ -62,7 +62,14 @@ def test_a_window_that_was_still_too_narrow_makes_a_run_invalid():
 
     assert meter_reasons(read_meter({"publishers/0": settled}), Guards()) == []
     (reason,) = meter_reasons(read_meter({"publishers/0": growing, "subscribers/0": stopped()}), Guards())
-    assert reason.startswith("a window of 256 messages was the limit")
+    assert reason.startswith("a window of 256 messages was the limit: the warm-up")
+
+
+def test_the_widest_window_makes_a_run_invalid_if_it_was_too_narrow():
+    widest = stopped(window=512, is_widest_window_narrow=True)
+
+    (reason,) = meter_reasons(read_meter({"publishers/0": widest}), Guards())
+    assert reason.startswith("a window of 512 messages was the limit: messages hardly waited")
 
 
 def test_messages_that_were_never_handed_over_make_a_run_invalid():

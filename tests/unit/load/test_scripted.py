@@ -82,6 +82,21 @@ def test_faults_together_are_exactly_those_of_the_script(start, qos):
     assert {message.qos for message, _ in received} == {qos}
 
 
+def test_every_message_has_a_long_way(start):
+    received = pass_through(start(delay_ms=DELAY_S * 1e3), qos=0)
+
+    assert numbers(received) == list(range(1, 21))
+    assert min(at_s for _, at_s in received) >= DELAY_S
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_service_takes_its_time_for_each_message_in_turn(start, qos):
+    received = pass_through(start(service_ms=20), qos=qos, count=10)
+
+    assert numbers(received) == list(range(1, 11))
+    assert all(at_s >= 0.02 * number for number, (_, at_s) in enumerate(received, 1))
+
+
 @pytest.mark.parametrize("dup_flag", [True, False])
 @pytest.mark.parametrize("qos", [0, 1, 2])
 def test_duplicate_carries_dup_where_the_script_and_mqtt_allow_it(start, qos, dup_flag):
@@ -244,10 +259,11 @@ def test_a_foreign_client_gets_everything_through_it(start, qos):
         ({"drop": [0]}, "0 is not an arrival number"),
         ({"duplicate": [True]}, "True is not an arrival number"),
         ({"dup_flag": 1}, "neither true nor false"),
-        ({"delay_ms": [13]}, "does not map"),
+        ({"delay_ms": [13]}, "is not a number of milliseconds"),
         ({"delay_ms": {"13": -1}}, "-1 is not a number of milliseconds"),
         ({"stall_ms": {"13": float("inf")}}, "inf is not a number of milliseconds"),
         ({"answer_ms": "30"}, "'30' is not a number of milliseconds"),
+        ({"service_ms": -1}, "-1 is not a number of milliseconds"),
         ({"hold": {"5": 5}}, "5 cannot wait for 5"),
         ({"hold": {"5": 6, "6": 7}}, "5 cannot wait for 6"),
         ({"cut": {"1": -1}}, "-1 is not a number of bytes"),
