@@ -16,11 +16,11 @@ import time
 SO_TIMESTAMPNS = 35  # also the type of the control message; Python's socket module does not name it
 _TIMESPEC = struct.Struct("ll")
 _CONTROL_BYTES = socket.CMSG_SPACE(_TIMESPEC.size)
-_CLOSE_ENOUGH_NS = 3_000
+CLOSE_ENOUGH_NS = 3_000
 _ATTEMPTS = 20
 _FRESH_NS = 50_000_000
-_LATE_NS = 1_000_000  # a reader that waits for bytes has them within this
-_OUT_OF_ORDER = slice(224, 228)  # tcpi_rcv_ooopack of struct tcp_info, since Linux 5.4; older kernels give less
+LATE_NS = 1_000_000  # a reader that waits for bytes has them within this
+OUT_OF_ORDER = slice(224, 228)  # tcpi_rcv_ooopack of struct tcp_info, since Linux 5.4; older kernels give less
 
 
 def ask_for_stamps(sock: socket.socket) -> None:
@@ -46,6 +46,11 @@ class _Difference:
 _difference = _Difference()
 
 
+def difference_ns(now: int) -> int:
+    """What the wall clock is ahead of the monotonic one; read anew when `now` is a moment after the last reading."""
+    return _difference.value_ns(now)
+
+
 def read_stamped(sock: socket.socket, buffer: memoryview) -> tuple[int, int]:
     """Number of bytes read and the monotonic time of arrival of the last of them."""
     count, control, _, _ = sock.recvmsg_into([buffer], _CONTROL_BYTES)
@@ -53,33 +58,34 @@ def read_stamped(sock: socket.socket, buffer: memoryview) -> tuple[int, int]:
     for level, kind, data in control:
         if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS:
             seconds, nanoseconds = _TIMESPEC.unpack(data[: _TIMESPEC.size])
-            return count, min(seconds * 1_000_000_000 + nanoseconds - _difference.value_ns(now), now)
+            return count, min(seconds * 1_000_000_000 + nanoseconds - difference_ns(now), now)
     return count, now
 
 
 class Stamps:
     """When bytes of one connection could be read, in the order in which they are read."""
 
-    __slots__ = ("_last_ns", "_out_of_order")
+    __slots__ = ("last_ns", "out_of_order")
 
     def __init__(self) -> None:
-        self._last_ns = self._out_of_order = 0
+        self.last_ns = 0  # since when the last byte that was read could be
+        self.out_of_order = 0  # segments, at the last look
 
     def read(self, sock: socket.socket, buffer: memoryview) -> tuple[int, int]:
         """Number of bytes read, and since when the last of them could be."""
         count, arrived_ns = read_stamped(sock, buffer)
         now = time.monotonic_ns()
-        if now - arrived_ns > _LATE_NS and self._waited_for_others(sock, arrived_ns):
+        if now - arrived_ns > LATE_NS and self._waited_for_others(sock, arrived_ns):
             arrived_ns = now
-        self._last_ns = max(arrived_ns, self._last_ns)  # stamps are good to a microsecond
-        return count, self._last_ns
+        self.last_ns = max(arrived_ns, self.last_ns)  # stamps are good to a microsecond
+        return count, self.last_ns
 
     def _waited_for_others(self, sock: socket.socket, arrived_ns: int) -> bool:
         """Whether segments came out of order since the last look, or these bytes before those that precede them."""
-        told = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _OUT_OF_ORDER.stop)
-        count = int.from_bytes(told[_OUT_OF_ORDER], sys.byteorder)
-        is_new, self._out_of_order = count != self._out_of_order, count
-        return is_new or arrived_ns < self._last_ns - _CLOSE_ENOUGH_NS
+        told = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, OUT_OF_ORDER.stop)
+        count = int.from_bytes(told[OUT_OF_ORDER], sys.byteorder)
+        is_new, self.out_of_order = count != self.out_of_order, count
+        return is_new or arrived_ns < self.last_ns - CLOSE_ENOUGH_NS
 
 
 def wall_less_monotonic_ns() -> int:
@@ -95,7 +101,7 @@ def wall_less_monotonic_ns() -> int:
         after = time.monotonic_ns()
         if after - before < best_ns:
             best_ns, difference = after - before, wall - (before + after) // 2
-        if best_ns <= _CLOSE_ENOUGH_NS:
+        if best_ns <= CLOSE_ENOUGH_NS:
             break
         before = after
     return difference

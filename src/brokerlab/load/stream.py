@@ -33,14 +33,14 @@ class TcpStream:
     They are called and not kept: as attributes they would take 200 bytes of each of tens of thousands of clients.
     """
 
-    __slots__ = ("_stamps", "has_more", "is_exact", "socket", "stages")
+    __slots__ = ("has_more", "is_exact", "socket", "stages", "stamps")
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self.socket = sock
         self.has_more = False
         self.is_exact = False
-        self._stamps: arrival.Stamps | None = None
+        self.stamps: arrival.Stamps | None = None
         self.stages: Sequence[Stage] = ()
 
     def fileno(self) -> int:
@@ -57,14 +57,14 @@ class TcpStream:
 
     def stamp(self) -> None:
         arrival.ask_for_stamps(self.socket)
-        self._stamps, self.is_exact = arrival.Stamps(), True
+        self.stamps, self.is_exact = arrival.Stamps(), True
 
     def shake(self) -> Wait:
         return Wait.NOTHING
 
     def read(self, buffer: memoryview, /) -> tuple[int, int]:
-        if self._stamps is not None:
-            return self._stamps.read(self.socket, buffer)
+        if self.stamps is not None:
+            return self.stamps.read(self.socket, buffer)
         return self.socket.recv_into(buffer), now_ns()
 
 

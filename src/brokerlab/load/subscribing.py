@@ -9,19 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brokerlab.errors import UserError
-from brokerlab.load import connection, wire
+from brokerlab.load import connection
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.backlog import BacklogWatch
 from brokerlab.load.connection import Session
 from brokerlab.load.gather import gather_of
-from brokerlab.load.lag import Lag
 from brokerlab.load.lives import Lives
 from brokerlab.load.opening import Openings, connect_facts
 from brokerlab.load.pace import pace_of
 from brokerlab.load.packets import LEVELS
-from brokerlab.load.passing import passing_of
 from brokerlab.load.pausing import Pausing
 from brokerlab.load.pings import PINGREQ
+from brokerlab.load.reading import Reader
 from brokerlab.load.resolver import resolver_of
 from brokerlab.load.resting import Rest
 from brokerlab.load.role import Connections, Say
@@ -46,10 +45,8 @@ from brokerlab.load.tally import Tally
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES
-from brokerlab.study.values import Qos, SessionKind
+from brokerlab.study.values import SessionKind
 
-_BUFFER_BYTES = 1 << 20
-_MOST_PIECES = 64  # at a look: before a broker that never ends the loop has other things to do too
 _QUIET_NS = 250_000_000  # after the last expected message: time for duplicates to show up
 _CHECK_NS = 50_000_000
 
@@ -62,7 +59,6 @@ class Subscribing:
         counts: MutableSequence[int], progress: Progress,
     ) -> None:  # fmt: skip
         self._spec, self._connections, self._log, self._say = spec, connections, log, say
-        self._counts = counts
         self._writer = PartWriter(RunDirectory(spec.run).raw("deliveries"), spec.node.replace("/", "-"), DELIVERIES)
         self._resolver = resolver_of(spec.workload)
         self._rows = DeliveryRows(self._writer, carries_time=self._resolver is None, is_busy=spec.saturates)
@@ -75,23 +71,18 @@ class Subscribing:
         self._is_lasting = spec.workload.clients.session is SessionKind.PERSISTENT
         self._away: dict[int, Subscriber] = {}  # by number: those that come back
         self._drain: Drain | None = None
-        self._last_ns = self._drain_ns = 0  # of the last arrival, and of the last order to drain
+        self._drain_ns = 0  # of the last order to drain
         self._before = 0  # arrivals before the last order to go
         self._is_settled = False
-        self._level = LEVELS[spec.workload.protocol]
-        self._retransmissions = 0
-        self._handshakes = 0  # of QoS 2 that are open, which the window waits for
         self._cpu_ns = self._wall_ns = 0
-        self._order, self._lag, self.rest = Go(0, 0, 0), Lag(), Rest.NONE
+        self._order, self.rest = Go(0, 0, 0), Rest.NONE
         self._gather = gather_of(spec, counts, progress)
-        self._overtaken_at: int | None = None
-        topics = spec.workload.topics
-        if self._gather and topics.count == 1 and not topics.share:  # of other flows a subscriber gets a part, by plan
-            self._overtaken_at = progress.overtaken[progress.delivered.index(spec.index)]
         self._pace = pace_of(spec, self._gather)
         self._room = room_of(spec, self._pace, is_pausing=self._pausing.is_planned)
-        self._resize(_BUFFER_BYTES)
-        self._acks = np.empty(_BUFFER_BYTES, dtype=np.uint8)
+        self._reader = Reader(
+            spec, counts, progress, rows=self._rows, resolver=self._resolver, gather=self._gather, pace=self._pace,
+            room=self._room, pausing=self._pausing, pass_over=self._pass_over,
+        )  # fmt: skip
 
     # -- what the lab asks for ------------------------------------------------------------------------------------
 
@@ -136,7 +127,8 @@ class Subscribing:
 
     def go(self, order: Go) -> None:
         self._rows.flush()  # what came before is none of this order's
-        self._order, self._lag = order, Lag()
+        self._order = order
+        self._reader.go(order)
         self._drain, self._is_settled, self._before = None, False, self._rows.total
         if order.rate_per_s is not None:
             if self._resolver is not None:
@@ -150,7 +142,7 @@ class Subscribing:
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
 
     def retime(self, order: Go) -> None:
-        self._order = order
+        self._order = self._reader.order = order
         self._lives.begin(order, self._spec.clients)
         self._pausing.begin(order)
 
@@ -170,8 +162,8 @@ class Subscribing:
             cpu_ns=self._cpu_ns + (0 if is_over else time.process_time_ns()),
             wall_ns=self._wall_ns + (0 if is_over else now_ns()),
             closed_by_broker=tuple(self._connections.closed_by_broker),
-            receive_lag_buckets=self._lag.buckets(),
-            receive_lag_max_ns=self._lag.max_ns,
+            receive_lag_buckets=self._reader.lag.buckets(),
+            receive_lag_max_ns=self._reader.lag.max_ns,
             arrivals=tally.arrivals,
             latency_buckets=tally.buckets(),
             latency_min_ns=tally.min_ns,
@@ -195,12 +187,12 @@ class Subscribing:
             cpu_ns=max(0, self._cpu_ns),
             wall_ns=max(0, self._wall_ns),
             closed_by_broker=tuple(self._connections.closed_by_broker),
-            retransmissions=self._retransmissions,
+            retransmissions=self._reader.retransmissions,
             backlog_bytes=backlog_bytes,
             reading_pause_s=self._pace.kept_s,
             **connect_facts(self._openings),
-            receive_lag_buckets=self._lag.buckets(),
-            receive_lag_max_ns=self._lag.max_ns,
+            receive_lag_buckets=self._reader.lag.buckets(),
+            receive_lag_max_ns=self._reader.lag.max_ns,
         )
 
     # -- what the loop calls --------------------------------------------------------------------------------------
@@ -228,8 +220,8 @@ class Subscribing:
     def _settle(self, now: int, drain: Drain) -> None:
         """Says so when everything is here and quiet, or nothing more is to be waited for."""
         arrived = self._rows.total - self._before
-        is_complete = arrived >= drain.expected and now - self._last_ns > _QUIET_NS
-        is_quiet = 0 < drain.quiet_ns < now - max(self._last_ns, self._drain_ns, self._pausing.end_ns)
+        is_complete = arrived >= drain.expected and now - self._reader.last_ns > _QUIET_NS
+        is_quiet = 0 < drain.quiet_ns < now - max(self._reader.last_ns, self._drain_ns, self._pausing.end_ns)
         if is_complete or is_quiet or now >= drain.deadline_ns:
             self._is_settled = True
             self._say(Settled(arrived, self._order.number))
@@ -255,7 +247,7 @@ class Subscribing:
         subscriber = self._open[fd]
         try:
             if event & ~select.EPOLLOUT:
-                self._read_all(subscriber)
+                self._reader.read_all(subscriber)
         except OSError as problem:
             self._lose(fd, problem)
             return
@@ -263,98 +255,11 @@ class Subscribing:
 
     # -- reading --------------------------------------------------------------------------------------------------
 
-    def _read_all(self, subscriber: Subscriber) -> None:
-        """Reads what epoll told of, and what is here already behind it."""
-        whole = 0
-        with contextlib.suppress(BlockingIOError):  # nothing to read after all: epoll may wake for less (epoll(7))
-            whole, pieces = self._read(subscriber), _MOST_PIECES
-            got = whole
-            while subscriber.stream.has_more or (pieces and self._reads_on(got)):
-                got, pieces = self._read(subscriber), max(0, pieces - 1)
-                whole += got
-        subscriber.look(whole)
-
-    def _reads_on(self, got: int) -> bool:
-        """Whether more may be there behind a read of so many bytes."""
-        return self._gather is not None and not self._pace.is_on and got >= self._room.piece_bytes
-
-    def _read(self, subscriber: Subscriber) -> int:
-        """Reads once, so many bytes: rows for all whole messages, acknowledgements into the outbox."""
-        length = len(subscriber.unread)
-        self._buffer[:length] = subscriber.unread
-        got, arrived_ns = subscriber.stream.read(memoryview(self._buffer)[length:])
-        if not got:
-            raise ConnectionResetError("the broker closed the connection")
-        if self._order.measure_ns <= arrived_ns < self._order.end_ns:
-            self._lag.note(now_ns() - self._pausing.readable_ns(arrived_ns))
-        length += got
-        before = self._rows.total
-        at = 0
-        if (passing := subscriber.passing) is not None:
-            at = passing.take(length)
-            if not passing.missing_bytes:
-                subscriber.passing = None
-                self._walk(subscriber, passing.short, passing.short.size, 0, arrived_ns, cut_bytes=passing.cut_bytes)
-        at = self._walk(subscriber, self._view, length, at, arrived_ns)
-        if self._gather and self._spec.workload.qos == Qos.EXACTLY_ONCE:
-            self._handshakes += subscriber.opened()
-        self._counts[self._spec.index] = self._rows.total - self._handshakes
-        if count := self._rows.total - before:
-            if at == length and subscriber.stream.is_exact and not self._gather:
-                self._rows.mark_last_exact()
-            self._last_ns = arrived_ns
-            if self._gather and self._spec.workload.qos:
-                self._gather.note(count)
-        subscriber.passing = subscriber.passing or passing_of(self._view[at:length], level=self._level)
-        subscriber.unread = b"" if subscriber.passing else bytes(self._buffer[at:length])
-        if length < len(self._buffer):
-            is_left = subscriber.stream.has_more or self._reads_on(got)
-            if not is_left and not self._pace.is_held_back(subscriber.stream.fileno(), got):
-                subscriber.note_empty(arrived_ns, is_gathered=self._gather is not None)
-        elif at == 0 and not subscriber.passing:
-            self._resize(2 * len(self._buffer))  # one packet is longer than the buffer
-        return got
-
-    def _walk(
-        self, subscriber: Subscriber, view: NDArray[np.uint8], length: int, at: int, arrived_ns: int,
-        *, cut_bytes: int = 0,
-    ) -> int:  # fmt: skip
-        """Reads all whole packets of the buffer from `at` on; where the rest begins."""
-        why = wire.FULL
-        while why == wire.FULL:
-            first = self._rows.used
-            at, row, used, again, why = wire.walk_deliveries(
-                view, length, at, self._level, self._rows.wire, first, subscriber.held, self._acks
-            )
-            if cut_bytes:
-                self._rows.wire[first:row, 3] += cut_bytes
-            if self._resolver is not None and subscriber.expected is not None:
-                self._resolver.resolve(view, self._level, self._rows.wire, first, row, subscriber.expected)
-            if self._overtaken_at is not None and row > self._rows.used:
-                self._counts[self._overtaken_at] += self._overtaken(subscriber, row)
-            self._rows.stamp(subscriber.client.number, row, arrived_ns, arrived_ns - subscriber.empty_ns)
-            self._retransmissions += again
-            if used:
-                subscriber.outbox.put(memoryview(self._acks[:used].tobytes()))
-            if row == len(self._rows.wire):
-                self._rows.flush()
-            if why == wire.OTHER:
-                at, why = self._pass_over(subscriber, length, at), wire.FULL
-        if why == wire.MALFORMED:
-            raise ConnectionAbortedError("the broker sent a malformed packet")
-        return at
-
-    def _overtaken(self, subscriber: Subscriber, row: int) -> int:
-        if subscriber.highest is None:
-            subscriber.highest = np.full(self._spec.workload.publishers, -1, dtype=np.int64)
-        return wire.count_overtaken(self._rows.wire, self._rows.used, row, subscriber.highest)
-
-    def _pass_over(self, subscriber: Subscriber, length: int, at: int) -> int:
+    def _pass_over(self, subscriber: Subscriber, view: NDArray[np.uint8], at: int) -> int:
         """The place after a packet that is no message: the answer to a subscription, or what anybody may get."""
-        rest = self._view[at:length]
-        if self._subscriptions is None or not is_suback(rest):
-            return connection.pass_over(self._view[:length], at, level=self._level)
-        size, granted = self._subscriptions.take(subscriber.client, rest)
+        if self._subscriptions is None or not is_suback(view[at:]):
+            return connection.pass_over(view, at, level=LEVELS[self._spec.workload.protocol])
+        size, granted = self._subscriptions.take(subscriber.client, view[at:])
         if granted is not None:
             self._say(granted)
         return at + size
@@ -372,7 +277,7 @@ class Subscribing:
         """Takes in what had arrived before the broker closed: it was delivered, though no answer can be sent."""
         with contextlib.suppress(OSError):  # the end of the connection, or nothing there
             while True:
-                self._read(subscriber)
+                self._reader.read(subscriber)
 
     def _lose(self, fd: int, problem: OSError) -> None:
         subscriber = self._open.pop(fd)
@@ -391,7 +296,3 @@ class Subscribing:
         self._away[subscriber.client.number] = subscriber
         if self._openings is not None:
             self._openings.ask(subscriber.client, due_ns=now_ns())
-
-    def _resize(self, size: int) -> None:
-        self._buffer = bytearray(size)
-        self._view = np.frombuffer(self._buffer, dtype=np.uint8)

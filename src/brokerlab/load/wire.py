@@ -68,13 +68,13 @@ def publish_template(
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def _compiled(signature: str) -> Callable[[_Function], _Function]:
+def compiled(signature: str) -> Callable[[_Function], _Function]:
     """Compiles at import, before anything is measured; the machine code is kept for the next process."""
     decorate: Callable[[_Function], _Function] = njit(signature, cache=True, nogil=True)
     return decorate
 
 
-@_compiled("i8(u1[::1], i8, i8, i8, i8, i8[::1], u1[::1])")
+@compiled("i8(u1[::1], i8, i8, i8, i8, i8[::1], u1[::1])")
 def build_publishes(
     template: Bytes, id_at: int, payload_at: int, publisher: int, first_seq: int, intended_ns: Longs, out: Bytes
 ) -> int:
@@ -99,7 +99,7 @@ def build_publishes(
     return at
 
 
-@_compiled("UniTuple(i8, 2)(u1[::1], i8, i8)")
+@compiled("UniTuple(i8, 2)(u1[::1], i8, i8)")
 def _body(buffer: Bytes, length: int, at: int) -> tuple[int, int]:
     """Where the packet's body begins and how long it is; (-1, NEED_MORE or MALFORMED) where that cannot be told."""
     size = 0
@@ -114,7 +114,7 @@ def _body(buffer: Bytes, length: int, at: int) -> tuple[int, int]:
     return -1, 2
 
 
-@_compiled("i8(u1[::1], i8, i8)")
+@compiled("i8(u1[::1], i8, i8)")
 def _little(buffer: Bytes, at: int, count: int) -> int:
     value = np.uint64(0)
     for k in range(count):
@@ -122,7 +122,7 @@ def _little(buffer: Bytes, at: int, count: int) -> int:
     return np.int64(value)
 
 
-@_compiled("void(u1[::1], i8, i8, i8, i8)")
+@compiled("void(u1[::1], i8, i8, i8, i8)")
 def _acknowledge(out: Bytes, at: int, first_byte: int, high: int, low: int) -> None:
     out[at] = first_byte
     out[at + 1] = 2
@@ -130,7 +130,7 @@ def _acknowledge(out: Bytes, at: int, first_byte: int, high: int, low: int) -> N
     out[at + 3] = low
 
 
-@_compiled("i8(u1[::1], i8, i8)")
+@compiled("i8(u1[::1], i8, i8)")
 def _after_properties(buffer: Bytes, at: int, end: int) -> int:
     """The place after the block of properties that begins at `at`; -1 where it does not end before `end`."""
     size = 0
@@ -146,7 +146,7 @@ def _after_properties(buffer: Bytes, at: int, end: int) -> int:
     return -1
 
 
-@_compiled("UniTuple(i8, 5)(u1[::1], i8, i8, i8, i8[:, ::1], i8, u1[::1], u1[::1])")
+@compiled("UniTuple(i8, 5)(u1[::1], i8, i8, i8, i8[:, ::1], i8, u1[::1], u1[::1])")
 def walk_deliveries(
     buffer: Bytes, length: int, at: int, level: int, rows: Longs, row: int, held: Bytes, acks: Bytes
 ) -> tuple[int, int, int, int, int]:
@@ -215,7 +215,7 @@ def walk_deliveries(
     return at, row, used, again, 0
 
 
-@_compiled("i8(u8[::1])")
+@compiled("i8(u8[::1])")
 def count_bits(words: NDArray[np.uint64]) -> int:
     """How many bits are set: of few among many, of which most words have none."""
     count = 0
@@ -227,7 +227,7 @@ def count_bits(words: NDArray[np.uint64]) -> int:
     return count
 
 
-@_compiled("i8(i8[:, ::1], i8, i8, i8[::1])")
+@compiled("i8(i8[:, ::1], i8, i8, i8[::1])")
 def count_overtaken(rows: Longs, first: int, last: int, highest: Longs) -> int:
     """How many more messages of a subscriber are behind a later one of their publisher, after rows first to last.
 
@@ -247,7 +247,7 @@ def count_overtaken(rows: Longs, first: int, last: int, highest: Longs) -> int:
     return count
 
 
-@_compiled("UniTuple(i8, 5)(u1[::1], i8, i8, i8, i8, i8, i8[::1], i8, u1[::1], i8[::1])")
+@compiled("UniTuple(i8, 5)(u1[::1], i8, i8, i8, i8, i8, i8[::1], i8, u1[::1], i8[::1])")
 def walk_acknowledgements(
     buffer: Bytes,
     length: int,

@@ -1,0 +1,127 @@
+"""Reads a subscriber's socket and walks what came in one compiled call, until nothing is left.
+
+Under saturation a worker finds several pieces at each of its sockets and comes to them with cold caches: what Python
+does for a piece is a sixth of the CPU that ten subscribers at QoS 0 take (docs/design/0004). So the C library is called
+from here (recvmsg(2), clock_gettime(2), getsockopt(2)); arrival.py has the same in Python, and says what stamps mean.
+
+Only plain data is dealt with. Nothing there, the end of the connection, a packet that is no message, rows that are
+full: the call ends before it, and who called finds it as it would have without this.
+"""
+
+# mypy: disable-error-code="assignment, no-any-return"
+# (NumPy's integers, as in wire.py; what C returns is known to Numba only.)
+
+import socket
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from brokerlab.load.arrival import CLOSE_ENOUGH_NS, LATE_NS, OUT_OF_ORDER, SO_TIMESTAMPNS
+from brokerlab.load.wire import Bytes, Longs, compiled, count_overtaken, walk_deliveries
+
+_recvmsg: Any = types.ExternalFunction("recvmsg", types.int64(types.int32, types.uintp, types.int32))
+_clock_gettime: Any = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.uintp))
+_getsockopt: Any = types.ExternalFunction(
+    "getsockopt", types.int32(types.int32, types.int32, types.int32, types.uintp, types.uintp)
+)
+
+MOST = 64  # pieces of a call: before a broker that never ends the loop has other things to do too
+
+# What the kernel reads and writes, in words of 8 bytes as 64-bit Linux lays them out:
+#
+#     0       7    9       11                  15    16
+#     | msghdr | iovec | timespec | control message | length | tcp_info
+_IOVEC, _TIME, _CONTROL, _LENGTH, _INFO = 7, 9, 11, 15, 16
+_CONTROL_WORDS = 4
+_INFO_BYTES = OUT_OF_ORDER.stop
+_STAMPED = SO_TIMESTAMPNS << 32 | socket.SOL_SOCKET  # level and type of the control message
+_OUT_OF_ORDER_WORD, _OUT_OF_ORDER_SHIFT = _INFO + OUT_OF_ORDER.start // 8, 8 * (OUT_OF_ORDER.start % 8)
+_WORDS = _INFO + _INFO_BYTES // 8 + 1
+_MONOTONIC, _DONTWAIT, _TCP, _TCP_INFO = 1, int(socket.MSG_DONTWAIT), socket.IPPROTO_TCP, socket.TCP_INFO
+
+
+def words() -> Longs:
+    return np.zeros(_WORDS, dtype=np.int64)
+
+
+def notes() -> Longs:
+    """A row for each piece: messages, time of arrival, how long it waited for us."""
+    return np.zeros((MOST, 3), dtype=np.int64)
+
+
+@compiled("UniTuple(i8, 2)(i8, i8[::1], u1[::1], i8, i8)")
+def _receive(fd: int, words: Longs, buffer: Bytes, length: int, difference_ns: int) -> tuple[int, int]:
+    """Bytes behind the first `length` of the buffer, and when they came by the kernel's stamp; `words` has the time."""
+    base = words.ctypes.data
+    words[0], words[1] = 0, 0
+    words[2], words[3] = base + 8 * _IOVEC, 1
+    words[4], words[5], words[6] = base + 8 * _CONTROL, 8 * _CONTROL_WORDS, 0
+    words[_IOVEC], words[_IOVEC + 1] = buffer.ctypes.data + length, buffer.size - length
+    got = _recvmsg(np.int32(fd), np.uintp(base), np.int32(_DONTWAIT))
+    _clock_gettime(np.int32(_MONOTONIC), np.uintp(base + 8 * _TIME))
+    now = words[_TIME] * 1_000_000_000 + words[_TIME + 1]
+    if words[5] >= 8 * _CONTROL_WORDS and words[_CONTROL + 1] == _STAMPED:
+        stamp = words[_CONTROL + 2] * 1_000_000_000 + words[_CONTROL + 3]
+        return got, min(stamp - difference_ns, now)
+    return got, now
+
+
+@compiled("i8(i8, i8[::1])")
+def _out_of_order(fd: int, words: Longs) -> int:
+    """How many segments of a connection came out of order so far."""
+    base = words.ctypes.data
+    words[_OUT_OF_ORDER_WORD], words[_LENGTH] = 0, _INFO_BYTES
+    _getsockopt(
+        np.int32(fd), np.int32(_TCP), np.int32(_TCP_INFO), np.uintp(base + 8 * _INFO), np.uintp(base + 8 * _LENGTH)
+    )
+    return (words[_OUT_OF_ORDER_WORD] >> _OUT_OF_ORDER_SHIFT) & 0xFFFFFFFF
+
+
+@compiled(
+    "UniTuple(i8, 12)(i8, i8[::1], u1[::1], i8, i8, i8[:, ::1], i8, u1[::1], u1[::1], i8[::1], i8[:, ::1],"
+    " i8, i8, i8, i8, i8)"
+)
+def read_walk(
+    fd: int, words: Longs, buffer: Bytes, length: int, level: int, rows: Longs, row: int, held: Bytes, acks: Bytes,
+    highest: Longs, notes: Longs, difference_ns: int, last_ns: int, out_of_order: int, piece_bytes: int, most: int,
+) -> tuple[int, int, int, int, int, int, int, int, int, int, int, int]:  # fmt: skip
+    """Reads up to `most` pieces behind the first `length` bytes of the buffer, and their messages into rows.
+
+    It reads on while a piece is of `piece_bytes` or more. `highest` is empty where nobody counts what is overtaken.
+    Returns (position, length: what is left of the buffer lies between; why the walk stopped, next row, overtaken,
+    pieces, bytes of all, bytes of the last, bytes of acknowledgements, retransmissions, time of the last stamp,
+    segments out of order).
+    """
+    at, over, pieces, whole, got, used, again, why = 0, 0, 0, 0, 0, 0, 0, 0
+    while pieces < most and length < buffer.size and why == 0:
+        came, arrived = _receive(fd, words, buffer, length, difference_ns)
+        if came <= 0:
+            break
+        got = came
+        now = words[_TIME] * 1_000_000_000 + words[_TIME + 1]
+        if now - arrived > LATE_NS:
+            before, out_of_order = out_of_order, _out_of_order(fd, words)
+            if out_of_order != before or arrived < last_ns - CLOSE_ENOUGH_NS:
+                arrived = now
+        last_ns = max(arrived, last_ns)
+        length += got
+        whole += got
+        first = row
+        at, row, answers, more, why = walk_deliveries(buffer, length, 0, level, rows, row, held, acks[used:])
+        used += answers
+        again += more
+        if highest.size:
+            over += count_overtaken(rows, first, row, highest)
+        notes[pieces, 0] = row - first
+        notes[pieces, 1] = last_ns
+        notes[pieces, 2] = now - last_ns
+        pieces += 1
+        if got < piece_bytes or pieces == most:
+            break
+        if why == 0:
+            for place in range(length - at):
+                buffer[place] = buffer[at + place]
+            length -= at
+            at = 0
+    return at, length, why, row, over, pieces, whole, got, used, again, last_ns, out_of_order
