@@ -129,9 +129,7 @@ class Reader:
         self._finish(subscriber, at, length, arrived_ns, got=got, before=before)
         return got
 
-    def _finish(
-        self, subscriber: Subscriber, at: int, length: int, arrived_ns: int, *, got: int, before: int
-    ) -> None:  # fmt: skip
+    def _finish(self, subscriber: Subscriber, at: int, length: int, arrived_ns: int, *, got: int, before: int) -> None:
         """After all whole packets were read: what is left of the buffer, and what others want to know."""
         if self._gather and self._qos == Qos.EXACTLY_ONCE:
             self._handshakes += subscriber.opened()

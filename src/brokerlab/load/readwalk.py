@@ -119,7 +119,7 @@ def read_walk(
         pieces += 1
         if got < piece_bytes or pieces == most:
             break
-        if why == 0:
+        if at and why == 0:
             for place in range(length - at):
                 buffer[place] = buffer[at + place]
             length -= at
