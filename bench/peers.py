@@ -22,6 +22,7 @@ from bench.broker import HOST, Span, broker
 from bench.reading import measured
 from bench.tools import TOOLS, Load, Tool, start, stop
 from brokerlab import inventory
+from brokerlab.lab.machine import congestion_control
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Client, Go, WorkerSpec
 from brokerlab.study.values import AUTO, Arrivals, Qos, Schedule, Workload
@@ -121,7 +122,8 @@ def median(costs: list[Cost]) -> Cost:
 
 
 def show(costs: dict[Key, list[Cost]]) -> None:
-    table = Table(title="Generator CPU per delivery, and deliveries a second, through Mosquitto, 64 B (medians)")
+    what = "Generator CPU per delivery, and deliveries a second, through Mosquitto, 64 B"
+    table = Table(title=f"{what} (medians; TCP with {congestion_control()})")
     for heading in ("pub:sub", "QoS", "tool", "CPU µs", "CPU, ours = 1", "deliveries/s", "rate, ours = 1"):
         table.add_column(heading, justify="left" if heading in ("pub:sub", "tool") else "right")
     for (shape, qos, tool), each in costs.items():

@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 import platform
+import socket
 from pathlib import Path
 
 import psutil
@@ -22,6 +23,7 @@ def machine_facts() -> dict[str, object]:
         "cpu_model": _cpu_model(),
         "kernel": platform.release(),
         "system": _system(),
+        "congestion_control": congestion_control(),
         "python": platform.python_version(),
         "load_before": os.getloadavg()[0],
         "swap_used_bytes": psutil.swap_memory().used,
@@ -32,6 +34,13 @@ def machine_facts() -> dict[str, object]:
 def versions() -> dict[str, str]:
     found = {name: importlib.metadata.version(name) for name in _THAT_TOUCH_THE_NUMBERS}
     return {"brokerlab": brokerlab.__version__, **found}
+
+
+def congestion_control() -> str:
+    """That of TCP, on loopback too: it decides how small packets travel together, and so what a message costs."""
+    with socket.socket() as sock:
+        name = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    return name.rstrip(b"\0").decode()
 
 
 def _cpu_model() -> str | None:

@@ -19,6 +19,7 @@ def machine(results: Results) -> list[tuple[str, str]]:
         ("Cores", _distinct(m.get("cores") for m in machines)),
         ("Memory", _distinct(_gibibytes(m.get("memory_bytes")) for m in machines)),
         ("Kernel", _distinct(m.get("kernel") for m in machines)),
+        ("Congestion control of TCP", _distinct(m.get("congestion_control") for m in machines)),
         ("Python", _distinct(m.get("python") for m in machines)),
         ("Energy", _distinct(m.get("energy") for m in machines)),
         ("Load before the runs", _load(machines)),

@@ -270,7 +270,7 @@ def _write_manifests(results: StudyDirectory, runs: list[dict]) -> None:
             "run": {"id": row["run_id"], "order": row["order"], "cell": row["cell"], "repetition": row["repetition"]},
             "guards": {"generator_cpu_percent": 70.0, "schedule_lag_p99_ms": 5.0},
             "machine": {"host": "bench-2", "cores": 2, "memory_bytes": 8 * 2**30, "cpu_model": row["cpu_model"]}
-            | {"kernel": row["kernel"], "python": "3.11.2", "load_before": 0.31},
+            | {"kernel": row["kernel"], "congestion_control": "cubic", "python": "3.11.2", "load_before": 0.31},
             "versions": {"brokerlab": "0.1.0", "numpy": "2.3.4", "pyarrow": "22.0.0", "numba": "0.62.1"},
             "broker": {"name": row["broker"], "driver": row["driver"], "version": row["version"], "preset": "stock"}
             | {"command": command, "address": "127.0.0.1:41883"},

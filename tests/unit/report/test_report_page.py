@@ -106,7 +106,7 @@ def test_report_main_table_has_one_row_per_cell(typical):
 def test_report_tells_machine_commands_and_study(typical):
     text = Page(typical).text
 
-    for part in ("AMD EPYC 7B13", "6.1.0-21-amd64", "8 GiB", "/usr/sbin/mosquitto -c", "2.0.11", "seed 7"):
+    for part in ("AMD EPYC 7B13", "6.1.0-21-amd64", "cubic", "8 GiB", "/usr/sbin/mosquitto -c", "2.0.11", "seed 7"):
         assert part in text
     assert "brokerlab run study.yaml --out results/first-light" in text
     assert "topology: loopback" in text
