@@ -23,8 +23,8 @@ def make_runs_side_by_side(study, runs, results):
     make_planned([(study, run) for run in runs], results)
 
 
-def make_planned(planned, results, *, at_once=AT_ONCE):
+def make_planned(planned, results):
     """Runs of any studies, each with its own, into their places below `results`."""
-    with ThreadPoolExecutor(at_once) as pool:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         made = pool.map(lambda pair: make_run(pair[1], pair[0], results.run(pair[1].id), watcher=Silent()), planned)
         assert len(list(made)) == len(planned)
