@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Callable, MutableSequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from brokerlab.load import readwalk, wire
 from brokerlab.load.alarm import now_ns
@@ -21,9 +20,8 @@ from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.spec import Go, Progress, WorkerSpec
 from brokerlab.load.stream import TcpStream
 from brokerlab.load.subscriber import Subscriber
+from brokerlab.load.wire import Bytes, Longs
 from brokerlab.study.values import Qos
-
-Bytes = NDArray[np.uint8]
 
 _BUFFER_BYTES = 1 << 20
 _NOBODY = np.empty(0, dtype=np.int64)
@@ -187,7 +185,7 @@ class Reader:
         if used:
             subscriber.outbox.put(memoryview(self._acks[:used].tobytes()))
 
-    def _highest(self, subscriber: Subscriber) -> NDArray[np.int64]:
+    def _highest(self, subscriber: Subscriber) -> Longs:
         if subscriber.highest is None:
             subscriber.highest = np.full(self._publishers, -1, dtype=np.int64)
         return subscriber.highest
