@@ -29,7 +29,7 @@ from brokerlab.study.values import AUTO, Arrivals, Qos, Schedule, Workload
 
 OURS = "brokerlab"
 SHAPES = {"1:1": (1, 1), "10:1": (10, 1), "1:10": (1, 10)}
-SETTLE_S = 3.0  # our load looks for its window meanwhile
+SETTLE_S = 4.0  # our load looks for its window meanwhile
 SECONDS = 3.0
 _LONGEST_S = 60
 

@@ -10,10 +10,12 @@ from broker_rig import running
 from brokerlab.brokers.base import Found
 from brokerlab.brokers.registry import driver
 from brokerlab.load.crew import Crew
-from brokerlab.load.spec import Client, Go, WorkerSpec
-from brokerlab.load.widening import FIRST
+from brokerlab.load.spec import Client, Go, Progress, WorkerSpec
+from brokerlab.load.widening import FIRST, MOST, STEP_NS
+from brokerlab.load.window import limit_of, window_of
+from brokerlab.load.wire import PACKET_IDS
 from brokerlab.record.directory import RunDirectory
-from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
+from brokerlab.study.values import AUTO, Arrivals, Qos, Schedule, Workload
 
 pytestmark = pytest.mark.brokers
 
@@ -67,6 +69,31 @@ def test_window_sends_as_soon_as_there_is_room_and_never_more(port, tmp_path, in
     assert len(rows) > inflight
     assert all(row["sent_ns"] >= before["acked_ns"] for row, before in zip(rows[inflight:], rows, strict=False))
     assert publisher.waited == 0  # a closed loop has nothing that was due before
+
+
+@pytest.mark.parametrize(
+    ("name", "preset", "most", "limit"),
+    [
+        ("mosquitto", "lossless", MOST, 65_534),
+        ("mosquitto", "stock", 1024, PACKET_IDS),
+        ("amqtt", "stock", 1024, PACKET_IDS),
+    ],
+)
+def test_window_for_exactly_once_is_as_wide_as_the_broker_says(tmp_path, name, preset, most, limit):
+    """Of two publishers. Mosquitto as shipped says 20 of each, amqtt does not speak MQTT 5.0: there it is as usual."""
+    chosen = driver(name)
+    if not isinstance(chosen.find(), Found):
+        pytest.skip(f"{name} is not installed")
+    clients = tuple(Client(number, f"told-{number}", TOPIC) for number in range(2))
+    workload = Workload(publishers=2, schedule=Schedule(Arrivals.SATURATE, window=AUTO), qos=Qos.EXACTLY_ONCE)
+    with running(chosen, tmp_path / "broker", preset=preset) as broker:
+        spec = WorkerSpec("publishers/0", 0, "127.0.0.1", broker.port, clients, workload, 1.0, 1, tmp_path / "run")
+        window = window_of(spec, [0] * 4, Progress((0,), (1,), (2,), 3))
+
+        assert limit_of(window, spec, timeout_s=5) == limit
+    for turn in range(100):  # the more the wider
+        window.widening.look(turn * STEP_NS, 1_000 * turn * turn * window.widening.size)
+    assert max(size for size, _ in window.widening.steps) == most
 
 
 @pytest.mark.parametrize("preset", ["lossless", "durable", "tuned"])

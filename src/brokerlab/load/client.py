@@ -97,10 +97,12 @@ class Client:
             with self._explained("the handshake"):
                 shake_hands(self._stream, time.monotonic() + timeout_s)
             self._send(Connect(self.client_id, _LONG_KEEP_ALIVE_S, username=login.user, password=login.password))
-            self._require_accepted(self._await(ConnAck, timeout_s))
+            answer = self._await(ConnAck, timeout_s)
+            self._require_accepted(answer)
         except BaseException:
             self._stream.close()
             raise
+        self.said = answer.properties  # by the broker of itself (MQTT 5.0)
 
     def subscribe(self, topic_filter: str, qos: int, *, timeout_s: float = 5.0) -> int:
         """The QoS that the broker granted."""

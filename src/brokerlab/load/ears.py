@@ -89,7 +89,7 @@ class Ears:
 
 
 class Ear:
-    """One client's; implements publisher.Others."""
+    """One client's; implements Others (others.py)."""
 
     def __init__(self, ears: Ears, publisher: Publisher, hearer: Hearer | None = None) -> None:
         self._ears, self._publisher, self._hearer = ears, publisher, hearer

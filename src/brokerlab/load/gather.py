@@ -66,9 +66,9 @@ class Gather:
         reads bring exactly as many, and looking more often makes it faster. Reads that bring all that publishers hand
         over at once are equal too, and say nothing.
         """
-        if messages > self._largest:
-            self._largest, self._like_largest = messages, 0
-        self._like_largest += messages == self._largest
+        if messages >= self._largest:
+            self._like_largest = 1 if messages > self._largest else self._like_largest + 1
+            self._largest = messages
         self._reads += 1
         if self._reads < _READS:
             return

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from brokerlab.load.messages import Messages, messages_of
-from brokerlab.load.publisher import Others, Publisher
+from brokerlab.load.others import Others
+from brokerlab.load.publisher import Publisher
 from brokerlab.load.spec import Client, WorkerSpec
 
 _BUFFER_BYTES = 1 << 18

@@ -80,6 +80,15 @@ class Outbox:
     def took(self, taken: int, at_ns: int, on_handed: Handed | None = None) -> None:
         """So many bytes of what is queued first have left."""
         chunk = self._chunks[0]
+        if not chunk.handed and taken == len(chunk.data):  # the whole of it, as nearly always
+            self._chunks.pop(0)
+            self.last_ns = at_ns
+            if count := chunk.packets(taken):
+                if on_handed:
+                    on_handed(self.handed, count, at_ns)
+                self.handed += count
+                self.begun_ns = 0
+            return
         before, after = chunk.packets(chunk.handed), chunk.packets(chunk.handed + taken)
         if before != after:
             if on_handed:

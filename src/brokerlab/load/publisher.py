@@ -13,42 +13,32 @@ the broker and the network where the kernel takes the first bytes of a long mess
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from brokerlab.load import connection, wire
+from brokerlab.load import connection, readwalk, resuming, wire
+from brokerlab.load.ackwalk import NOTHING, read_acknowledgements
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.messages import Messages
+from brokerlab.load.others import Others
 from brokerlab.load.outbox import Outbox
-from brokerlab.load.packets import PROTOCOL_LEVEL, PubRel
+from brokerlab.load.packets import PROTOCOL_LEVEL
 from brokerlab.load.pieces import Block
 from brokerlab.load.ring import ACKED, HELD, SENT, Ring
 from brokerlab.load.rows import RECORD_AT, PublicationRows
 from brokerlab.load.spec import Client
-from brokerlab.load.stream import Stream
+from brokerlab.load.stream import Stream, TcpStream
 
 Longs = NDArray[np.int64]
 
 BLOCK_BYTES = 256 * 1024  # handed to the socket at once, at most
 _BLOCKS_AT_ONCE = 4
 _SUSPECT_BYTES = 8192  # some brokers take no more
-_DUP = 0x08
 SEEN = ("puback", "pubrec", "pubcomp", "unknown", "refused")  # "unknown": identifiers that are not in flight
 _NOTHING: Longs = np.empty(0, dtype=np.int64)
-
-
-class Others(Protocol):
-    """What is done with packets that are no acknowledgements, by a publisher that also hears."""
-
-    def take(self, view: NDArray[np.uint8], length: int, at: int, arrived_ns: int) -> int:
-        """Takes in whole packets from `at` on, one at least; the place after the last of them."""
-        ...
-
-    def done(self, arrived_ns: int, *, is_empty: bool) -> None:
-        """All of a read is taken in, and perhaps all that the socket held."""
-        ...
+_WORDS = readwalk.words()
 
 
 class Publisher:
@@ -100,7 +90,7 @@ class Publisher:
         self._room_since_ns = 0  # when an acknowledgement last made room where there was none
         self._oldest = self.following = 0
         self._unread = b""
-        self._received: set[int] | None = None  # QoS 2 identifiers after PUBREC, where a session may be taken up again
+        self._received: resuming.Received | None = None  # where a session may be taken up again
         self.resent = 0
         self.others: Others | None = None
         self.wire_bytes = 0  # of all PUBLISH packets
@@ -208,6 +198,11 @@ class Publisher:
     # -- the socket -----------------------------------------------------------------------------------------------
 
     @property
+    def _is_plain(self) -> bool:
+        """Whether only acknowledgements are to come, of messages that end with this connection, over bare TCP."""
+        return self._received is None and self.others is None and isinstance(self.stream, TcpStream)
+
+    @property
     def is_blocked(self) -> bool:
         """Whether the socket did not take everything yet."""
         return not self._outbox.is_empty
@@ -243,8 +238,32 @@ class Publisher:
 
     def read(self, buffer: bytearray, view: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
         """Takes in what the broker sent and answers it; ConnectionError when the connection is over."""
-        self._take(buffer, view, out)
-        self.push()
+        if not self._is_plain or not self._outbox.is_empty or not self._take_plain(buffer, view, out):
+            self._take(buffer, view, out)
+        if not self._outbox.is_empty:
+            self.push()
+
+    def _take_plain(self, buffer: bytearray, view: NDArray[np.uint8], out: NDArray[np.uint8]) -> bool:
+        """As `_take`, compiled, where nothing waits to be sent; whether something could be read."""
+        length = len(self._unread)
+        buffer[:length] = self._unread
+        was_full = self.following - self._oldest >= self._most_in_flight
+        at, length, why, self._oldest, used, sent, now = read_acknowledgements(
+            self.stream.fileno(), _WORDS, view, length, self._level, self._oldest, self.following, self._ring.rows, out,
+            self.seen,
+        )  # fmt: skip
+        if why == NOTHING:
+            return False
+        if used:
+            self._outbox.last_ns = now
+            if sent < used:
+                self._outbox.put(memoryview(out[sent:used].tobytes()))
+        if why != wire.NEED_MORE:
+            at = self._walk(view, length, at, now, out)
+        if was_full and self.room():
+            self._room_since_ns = now
+        self._unread = bytes(buffer[at:length])
+        return True
 
     def read_rest(self, buffer: bytearray, view: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
         """Takes in what had arrived when the connection ended: it is acknowledged, though nothing can be answered."""
@@ -258,8 +277,18 @@ class Publisher:
         got, now = self.stream.read(memoryview(buffer)[length:])
         if not got:
             raise ConnectionResetError("the broker closed the connection")
-        at, length = 0, length + got
-        was_full, why = not self.room(), wire.FULL
+        length += got
+        was_full = not self.room()
+        at = self._walk(view, length, 0, now, out)
+        if was_full and self.room():
+            self._room_since_ns = now
+        self._unread = bytes(buffer[at:length])
+        if self.others:
+            self.others.done(now, is_empty=length < len(buffer) and not self.stream.has_more)
+
+    def _walk(self, view: NDArray[np.uint8], length: int, at: int, now: int, out: NDArray[np.uint8]) -> int:
+        """Reads all whole packets of the buffer from `at` on, PUBRELs go into the outbox; where the rest begins."""
+        why = wire.FULL
         while why == wire.FULL:
             at, self._oldest, _, used, why = wire.walk_acknowledgements(
                 view, length, at, self._level, self._oldest, self.following, self._ring.rows[ACKED], now, out, self.seen
@@ -267,16 +296,12 @@ class Publisher:
             if used:
                 self._outbox.put(memoryview(out[:used].tobytes()))
                 if self._received is not None:
-                    self._note_received(out[:used])
+                    self._received.note(out[:used], self._oldest, self.following)
             if why == wire.OTHER:
                 at, why = self._other(view, length, at, now), wire.FULL
         if why == wire.MALFORMED:
             raise ConnectionAbortedError("the broker sent a malformed packet")
-        if was_full and self.room():
-            self._room_since_ns = now
-        self._unread = bytes(buffer[at:length])
-        if self.others:
-            self.others.done(now, is_empty=length < len(buffer) and not self.stream.has_more)
+        return at
 
     def is_quiet_since(self, at_ns: int) -> bool:
         return self._outbox.last_ns < at_ns
@@ -305,7 +330,7 @@ class Publisher:
 
     def keep_session(self) -> None:
         """From now on remembers what it needs to take up its session on another connection."""
-        self._received = set()
+        self._received = resuming.Received()
 
     def leave(self) -> None:
         """The connection is over: what was not handed over as a whole is due again.
@@ -331,7 +356,8 @@ class Publisher:
         self._room_since_ns = now_ns()
         if self._received is not None and not is_resumed:
             self._received.clear()
-        again = [self._again(seq) for seq in range(self._oldest, self.following) if not self._is_acknowledged(seq)]
+        under_way = (seq for seq in range(self._oldest, self.following) if not self._ring.is_acknowledged(seq))
+        again = [resuming.again(seq, self.messages, self._ring, self._received, self._level) for seq in under_way]
         if again:
             self.resent += len(again)
             self._outbox.put(memoryview(b"".join(again)))
@@ -342,26 +368,6 @@ class Publisher:
         if (due_ns := self.next_due_ns()) is not None and due_ns <= until_ns:
             times, self._due = self._due[:1], self._due[1:]
             self.send(times)
-
-    def _is_acknowledged(self, seq: int) -> bool:
-        return bool(self._ring.rows[ACKED, self._ring.place(seq)])
-
-    def _again(self, seq: int) -> bytes:
-        """MQTT 3.1.1 section 4.4: the message with DUP, or where the broker has it already, its release."""
-        packet_id = wire.packet_id(seq)
-        if self._received and packet_id in self._received:
-            return PubRel(packet_id).encode(self._level)
-        block = self.messages.build(seq, self._ring.intended(seq, 1)[0])
-        packet = bytearray(b"".join(piece.data for piece in block))
-        packet[0] |= _DUP
-        return bytes(packet)
-
-    def _note_received(self, releases: NDArray[np.uint8]) -> None:
-        received = self._received or set()
-        received.update((releases[2::4].astype(np.int64) << 8 | releases[3::4]).tolist())
-        if len(received) > RECORD_AT:  # most of them are completed by now
-            received &= {wire.packet_id(seq) for seq in range(self._oldest, self.following)}
-        self._received = received
 
     # -- the record -----------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from brokerlab.load.agenda import Agenda
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session
 from brokerlab.load.crowd import FEW_PUBLISHERS, Crowd
-from brokerlab.load.gather import Gather, publishers_gather
+from brokerlab.load.gather import publishers_gather
 from brokerlab.load.hearing import DEAF, Hearing
 from brokerlab.load.lives import Lives
 from brokerlab.load.messages import due_ns
@@ -39,7 +39,7 @@ from brokerlab.load.spec import (
     Subscribed,
     WorkerSpec,
 )
-from brokerlab.load.window import Window, window_facts, window_of
+from brokerlab.load.window import Window, limit_of, window_facts, window_of
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import PUBLICATIONS
 from brokerlab.study.values import Arrivals, SessionKind
@@ -74,13 +74,11 @@ class Publishing:
         self._buffer = bytearray(hearing.room_bytes(spec))
         self._view = np.frombuffer(self._buffer, dtype=np.uint8)
         self._releases = np.empty(_BUFFER_BYTES, dtype=np.uint8)
-        self._window: Window | None = None
-        self._gather: Gather | None = None
+        self._window = window_of(spec, counts, progress) if spec.saturates else None
+        self._limit = 0  # messages in flight of each publisher, that the broker may have told of
+        self._gather = publishers_gather(spec, counts, progress) if spec.saturates else None
         self._rest = rest_of(spec, hears=hearing.listen is not None)
         self._refills = spec.workload.schedule.arrivals is Arrivals.WINDOW
-        if spec.saturates:
-            self._gather = publishers_gather(spec, counts, progress)
-            self._window = window_of(spec, counts, progress)
 
     # -- what the lab asks for ------------------------------------------------------------------------------------
 
@@ -88,25 +86,25 @@ class Publishing:
         self._openings = Openings(
             self._spec, self._connections.epoll, self._log, opened=self._opened, timeout_s=order.timeout_s
         )
+        self._limit = limit_of(self._window, self._spec, timeout_s=order.timeout_s)
         self._openings.ask_all(order)
 
     def _opened(self, session: Session) -> None:
         spec, client, stream = self._spec, session.client, session.stream
         most = min(session.receive_maximum, spec.workload.schedule.inflight or session.receive_maximum)
+        limit = min(most, self._limit)
         self._connections.add(client, stream, keep_alive_s=session.keep_alive_s)
         if (publisher := self._away.pop(client.number, None)) is not None:
             self._open[stream.fileno()] = publisher
-            self._guarded(
-                stream.fileno(), partial(publisher.join, stream, receive_maximum=most, is_resumed=session.is_resumed)
-            )
+            join = partial(publisher.join, stream, receive_maximum=limit, is_resumed=session.is_resumed)
+            self._guarded(stream.fileno(), join)
             if self._lives.is_single and stream.fileno() in self._open:
                 self._came_back(stream.fileno(), publisher)
             return
         messages = self._hearing.messages_of(client, spec, level=session.level)
         publisher = Publisher(
             client, stream, messages, qos=spec.workload.qos, rows=self._rows, level=session.level,
-            receive_maximum=most, seen=self._seen,
-            record_at=recorded_at(client, len(spec.clients)),
+            receive_maximum=limit, seen=self._seen, record_at=recorded_at(client, len(spec.clients)),
         )  # fmt: skip
         if spec.workload.qos and most < _FEW_IN_FLIGHT:
             self._gather, self._rest = None, Rest.NONE
@@ -222,11 +220,13 @@ class Publishing:
             self._guarded(fd, publisher.push)
             self._close_at_once(fd, publisher)
         if event & ~select.EPOLLOUT and fd in self._open:
-            self._guarded(fd, partial(publisher.read, self._buffer, self._view, self._releases))
+            read = partial(publisher.read, self._buffer, self._view, self._releases)
+            self._guarded(fd, read)
             while publisher.stream.has_more and fd in self._open:
-                self._guarded(fd, partial(publisher.read, self._buffer, self._view, self._releases))
+                self._guarded(fd, read)
             self._refill(fd)
-        self._report(now_ns())
+        if self._window is None or self._is_sent:
+            self._report(now_ns())
 
     # -- sending --------------------------------------------------------------------------------------------------
 
@@ -298,9 +298,10 @@ class Publishing:
 
     def _look_after(self, fd: int, publisher: Publisher) -> None:
         """After something was sent: what the socket did not take waits for it, and the next message for its time."""
-        self._account.blocked += publisher.is_blocked
-        self._connections.want_write(fd, publisher.is_blocked)
-        self._enter(fd)
+        self._account.blocked += (is_blocked := publisher.is_blocked)
+        self._connections.want_write(fd, is_blocked)
+        if self._window is None:
+            self._enter(fd)
 
     def _enter(self, fd: int) -> None:
         """Puts a publisher on the agenda if it has something due and can send it."""

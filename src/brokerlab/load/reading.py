@@ -1,7 +1,9 @@
 """What a subscribing worker does with a socket that has something for it: a row for every message."""
 
 import contextlib
+import select
 from collections.abc import Callable, MutableSequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,15 +18,17 @@ from brokerlab.load.passing import passing_of
 from brokerlab.load.pausing import Pausing
 from brokerlab.load.resolver import Resolver
 from brokerlab.load.room import Room
+from brokerlab.load.rounds import NOTHING, Events, Round, Table
 from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.spec import Go, Progress, WorkerSpec
-from brokerlab.load.stream import TcpStream
 from brokerlab.load.subscriber import Subscriber
 from brokerlab.load.wire import Bytes, Longs
 from brokerlab.study.values import Qos
 
 _BUFFER_BYTES = 1 << 20
-_NOBODY = np.empty(0, dtype=np.int64)
+_WATCH_S = 0.05  # without a look at anything but sockets that are read: orders of the lab have to wait so long
+_MOST_LOOKS = 16
+_MOST_TOGETHER = 256  # subscribers of a worker: each takes some 20 KiB of the table
 
 
 class Reader:
@@ -33,12 +37,16 @@ class Reader:
     def __init__(
         self, spec: WorkerSpec, counts: MutableSequence[int], progress: Progress, *,
         rows: DeliveryRows, resolver: Resolver | None, gather: Gather | None, pace: Pace, room: Room, pausing: Pausing,
-        pass_over: Callable[[Subscriber, Bytes, int], int],
+        pass_over: Callable[[Subscriber, Bytes, int], int], lose: Callable[[int, OSError], None],
     ) -> None:  # fmt: skip
-        """`pass_over` is given a packet that is no message, and where it stands; it tells the place after it."""
+        """`pass_over` is given a packet that is no message, and where it stands; it tells the place after it.
+
+        `lose` is told of connections that ended where the caller of `read_together` cannot see it.
+        """
         self._counts, self._place, self._publishers = counts, spec.index, spec.workload.publishers
         self._rows, self._resolver, self._gather = rows, resolver, gather
-        self._pace, self._room, self._pausing, self._pass_over = pace, room, pausing, pass_over
+        self._pace, self._room, self._pausing = pace, room, pausing
+        self._pass_over, self._lose = pass_over, lose
         self._level, self._qos = LEVELS[spec.workload.protocol], spec.workload.qos
         self.order, self.lag = Go(0, 0, 0), Lag()
         self.last_ns = 0  # of the last arrival
@@ -48,8 +56,14 @@ class Reader:
         topics = spec.workload.topics
         if gather and topics.count == 1 and not topics.share:  # of other flows a subscriber gets a part, by plan
             self._overtaken_at = progress.overtaken[progress.delivered.index(spec.index)]
-        self._is_swift = gather is not None and resolver is None and not pausing.is_planned
-        self._words, self._notes = readwalk.words(), readwalk.notes()
+        self._round_ns = now_ns()
+        self._table: Table | None = None
+        is_plain = resolver is None and not pausing.is_planned and not pace.is_possible
+        if gather is not None and is_plain and len(spec.clients) <= _MOST_TOGETHER:
+            counted = 0 if self._overtaken_at is None else self._publishers
+            self._table = Table(len(spec.clients), qos=self._qos, publishers=counted)
+        # What all workers see: in a test it may be a list.
+        self._shared = None if isinstance(counts, list) else np.frombuffer(cast(Any, counts), dtype=np.int64)
         self._resize(_BUFFER_BYTES)
         self._acks = np.empty(_BUFFER_BYTES, dtype=np.uint8)
 
@@ -60,51 +74,115 @@ class Reader:
         """Reads what epoll told of, and what is here already behind it."""
         whole = 0
         with contextlib.suppress(BlockingIOError):  # nothing to read after all: epoll may wake for less (epoll(7))
-            if self._is_swift and subscriber.passing is None and isinstance(subscriber.stream, TcpStream):
-                whole = self._read_pieces(subscriber, subscriber.stream)
-            if not whole:
-                whole, pieces = self.read(subscriber), readwalk.MOST
-                got = whole
-                while subscriber.stream.has_more or (pieces and self._reads_on(got)):
-                    got, pieces = self.read(subscriber), max(0, pieces - 1)
-                    whole += got
-        subscriber.look(whole)
+            whole, pieces = self.read(subscriber), readwalk.MOST
+            got = whole
+            while subscriber.stream.has_more or (pieces and self._reads_on(got)):
+                got, pieces = self.read(subscriber), max(0, pieces - 1)
+                whole += got
+        if subscriber.room.grows:
+            before, subscriber.looked_ns = subscriber.looked_ns, now_ns()
+            subscriber.look(whole, subscriber.looked_ns - before)
 
     def _reads_on(self, got: int) -> bool:
         """Whether more may be there behind a read of so many bytes."""
         return self._gather is not None and not self._pace.is_on and got >= self._room.piece_bytes
 
-    def _read_pieces(self, subscriber: Subscriber, stream: TcpStream) -> int:
-        """As `read`, but compiled, and all that is there: so many bytes, 0 where `read` has to see what there is."""
-        stamps = stream.stamps
-        if stamps is None:
-            return 0
-        length, first = len(subscriber.unread), self._rows.used
-        self._buffer[:length] = subscriber.unread
-        highest = _NOBODY if self._overtaken_at is None else self._highest(subscriber)
-        at, length, why, _, overtaken, pieces, whole, got, used, again, last_ns, out_of_order = readwalk.read_walk(
-            stream.fileno(), self._words, self._view, length, self._level, self._rows.wire, first, subscriber.held,
-            self._acks, highest, self._notes, difference_ns(now_ns()), stamps.last_ns, stamps.out_of_order,
-            self._room.piece_bytes, 1 if self._pace.is_on else readwalk.MOST,
+    def read_together(self, events: Events) -> Events:
+        """Reads for all of these that can be served in a round, and answers; who is left has to be served by itself."""
+        if self._table is None:
+            return events
+        places, left = self._table.parted(events)
+        begin, round_ns = 0, now_ns()
+        while begin < places.size:
+            done = self._table.read(
+                places, begin, self._view, self._rows.columns(), self._acks,
+                level=self._level, difference_ns=difference_ns(round_ns), piece_bytes=self._room.piece_bytes,
+            )  # fmt: skip
+            begin, before = done.place + done.is_cut, begin
+            left = self._after_round(
+                self._table, places[before:begin], done, left, elapsed_ns=round_ns - self._round_ns
+            )
+        self._round_ns = round_ns
+        return left
+
+    def watch(self, pause_s: float) -> Events | None:
+        """Sleeps and reads for all who can be served in a round, some times; who is left. None where it cannot be.
+
+        All that is gained is fewer turns of the interpreter, which finds its own code gone from the caches after every
+        sleep: the pauses are those of one look at a time.
+        """
+        if self._table is None or self._shared is None or not self._table.all.size or self._room.grows:
+            return None
+        everybody = self._table.all
+        done = self._table.watch(
+            self._view, self._rows.columns(), self._acks, level=self._level, difference_ns=difference_ns(now_ns()),
+            piece_bytes=self._room.piece_bytes, looks=max(1, min(_MOST_LOOKS, int(_WATCH_S / pause_s))),
+            pause_ns=round(pause_s * 1e9), counts=self._shared, delivered_at=self._place,
+            overtaken_at=-1 if self._overtaken_at is None else self._overtaken_at,
         )  # fmt: skip
-        stamps.last_ns, stamps.out_of_order = last_ns, out_of_order
-        if not pieces:
-            return 0
-        if overtaken and self._overtaken_at is not None:
-            self._counts[self._overtaken_at] += overtaken
-        before, arrived_ns = self._rows.total, 0
-        for messages, arrived_ns, lag_ns in self._notes[:pieces].tolist():
+        if self._overtaken_at is not None:
+            done = done._replace(overtaken=0)  # counted already
+        return self._after_round(self._table, everybody[: done.place + done.is_cut], done, [], elapsed_ns=0)
+
+    def _after_round(self, table: Table, places: Longs, done: Round, left: Events, *, elapsed_ns: int) -> Events:
+        """Who is left, with those whom a round could not serve to the end."""
+        arrived_ns = self._note_round(table, done)
+        left = left + self._widen(table, places, done, elapsed_ns)
+        if done.is_cut:
+            fd, is_open = self._serve_apart(table, int(places[-1]), done, arrived_ns)
+            left = [each for each in left if each[0] != fd] + is_open * [(fd, int(select.EPOLLIN))]
+        return left
+
+    def _note_round(self, table: Table, done: Round) -> int:
+        """What a round has done for all who had their turn; when the last of it arrived."""
+        self._rows.filled(done.row)
+        arrived_ns = 0
+        for messages, arrived_ns, lag_ns in table.pieces(done.pieces):
             self._note_lag(arrived_ns, lag_ns)
             if messages:
-                self._rows.stamp(
-                    subscriber.client.number, self._rows.used + messages, arrived_ns, arrived_ns - subscriber.empty_ns
-                )
                 self._note_count(messages)
-        self._answer(subscriber, used, again)
-        if why != wire.NEED_MORE:
-            at = self._walk(subscriber, self._view, length, at, arrived_ns)
-        self._finish(subscriber, at, length, arrived_ns, got=got, before=before)
-        return whole
+                self.last_ns = max(self.last_ns, arrived_ns)
+        self.retransmissions += done.retransmissions
+        self._handshakes += done.opened
+        if self._overtaken_at is not None:
+            self._counts[self._overtaken_at] += done.overtaken
+        self._counts[self._place] = self._rows.total - self._handshakes
+        return arrived_ns
+
+    def _widen(self, table: Table, places: Longs, done: Round, elapsed_ns: int) -> Events:
+        """Gives more room to whom it was too little (room.py); who has answers left that its socket did not take."""
+        if self._room.grows and self._room.buffer_bytes is not None:
+            for place, whole in zip(places.tolist(), table.bytes_of(places), strict=True):
+                if whole >= self._room.buffer_bytes:
+                    table.subscriber(place).look(whole, elapsed_ns)
+        return table.unanswered(places, self._acks) if done.unsent else []
+
+    def _serve_apart(self, table: Table, place: int, done: Round, arrived_ns: int) -> tuple[int, bool]:
+        """Goes on with whose turn it was when a round was cut: its socket, and whether the connection still stands."""
+        subscriber = table.subscriber(place)
+        fd = subscriber.stream.fileno()
+        table.give_back(fd)
+        try:
+            if done.why != NOTHING:
+                at = self._walk(subscriber, self._view, done.length, done.at, arrived_ns)
+                self._finish(subscriber, at, done.length, arrived_ns, got=done.got, before=self._rows.total)
+        except OSError as problem:
+            self._lose(fd, problem)
+            return fd, False
+        return fd, True
+
+    def take(self, subscriber: Subscriber) -> None:
+        """From now on it is served with others, if that can be."""
+        if self._table is not None:
+            self._table.take(subscriber)
+
+    def serves_together(self, fd: int) -> bool:
+        return self._table is not None and fd in self._table
+
+    def give_back(self, fd: int) -> None:
+        """It is to be served by itself."""
+        if self._table is not None:
+            self._table.give_back(fd)
 
     def read(self, subscriber: Subscriber) -> int:
         """Reads once, so many bytes: rows for all whole messages, acknowledgements into the outbox."""

@@ -21,6 +21,9 @@ from brokerlab.load.arrival import CLOSE_ENOUGH_NS, LATE_NS, OUT_OF_ORDER, SO_TI
 from brokerlab.load.wire import Bytes, Longs, compiled, count_overtaken, walk_deliveries
 
 _recvmsg: Any = types.ExternalFunction("recvmsg", types.int64(types.int32, types.uintp, types.int32))
+recv: Any = types.ExternalFunction("recv", types.int64(types.int32, types.uintp, types.uintp, types.int32))
+send: Any = types.ExternalFunction("send", types.int64(types.int32, types.uintp, types.uintp, types.int32))
+_nanosleep: Any = types.ExternalFunction("nanosleep", types.int32(types.uintp, types.uintp))
 _clock_gettime: Any = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.uintp))
 _getsockopt: Any = types.ExternalFunction(
     "getsockopt", types.int32(types.int32, types.int32, types.int32, types.uintp, types.uintp)
@@ -38,7 +41,8 @@ _INFO_BYTES = OUT_OF_ORDER.stop
 _STAMPED = SO_TIMESTAMPNS << 32 | socket.SOL_SOCKET  # level and type of the control message
 _OUT_OF_ORDER_WORD, _OUT_OF_ORDER_SHIFT = _INFO + OUT_OF_ORDER.start // 8, 8 * (OUT_OF_ORDER.start % 8)
 _WORDS = _INFO + _INFO_BYTES // 8 + 1
-_MONOTONIC, _DONTWAIT, _TCP, _TCP_INFO = 1, int(socket.MSG_DONTWAIT), socket.IPPROTO_TCP, socket.TCP_INFO
+_MONOTONIC, _TCP, _TCP_INFO = 1, socket.IPPROTO_TCP, socket.TCP_INFO
+DONT_WAIT = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
 
 def words() -> Longs:
@@ -50,6 +54,19 @@ def notes() -> Longs:
     return np.zeros((MOST, 3), dtype=np.int64)
 
 
+@compiled("i8(i8[::1])")
+def monotonic_ns(words: Longs) -> int:
+    """The time; `words` has it too."""
+    _clock_gettime(np.int32(_MONOTONIC), np.uintp(words.ctypes.data + 8 * _TIME))
+    return words[_TIME] * 1_000_000_000 + words[_TIME + 1]
+
+
+@compiled("void(i8[::1], i8)")
+def sleep(words: Longs, duration_ns: int) -> None:
+    words[_TIME], words[_TIME + 1] = duration_ns // 1_000_000_000, duration_ns % 1_000_000_000
+    _nanosleep(np.uintp(words.ctypes.data + 8 * _TIME), np.uintp(0))
+
+
 @compiled("UniTuple(i8, 2)(i8, i8[::1], u1[::1], i8, i8)")
 def _receive(fd: int, words: Longs, buffer: Bytes, length: int, difference_ns: int) -> tuple[int, int]:
     """Bytes behind the first `length` of the buffer, and when they came by the kernel's stamp; `words` has the time."""
@@ -58,9 +75,8 @@ def _receive(fd: int, words: Longs, buffer: Bytes, length: int, difference_ns: i
     words[2], words[3] = base + 8 * _IOVEC, 1
     words[4], words[5], words[6] = base + 8 * _CONTROL, 8 * _CONTROL_WORDS, 0
     words[_IOVEC], words[_IOVEC + 1] = buffer.ctypes.data + length, buffer.size - length
-    got = _recvmsg(np.int32(fd), np.uintp(base), np.int32(_DONTWAIT))
-    _clock_gettime(np.int32(_MONOTONIC), np.uintp(base + 8 * _TIME))
-    now = words[_TIME] * 1_000_000_000 + words[_TIME + 1]
+    got = _recvmsg(np.int32(fd), np.uintp(base), np.int32(DONT_WAIT))
+    now = monotonic_ns(words)
     if words[5] >= 8 * _CONTROL_WORDS and words[_CONTROL + 1] == _STAMPED:
         stamp = words[_CONTROL + 2] * 1_000_000_000 + words[_CONTROL + 3]
         return got, min(stamp - difference_ns, now)
@@ -90,13 +106,14 @@ def read_walk(
 
     It reads on while a piece is of `piece_bytes` or more. `highest` is empty where nobody counts what is overtaken.
     Returns (position, length: what is left of the buffer lies between; why the walk stopped, next row, overtaken,
-    pieces, bytes of all, bytes of the last, bytes of acknowledgements, retransmissions, time of the last stamp,
-    segments out of order).
+    pieces, bytes of all, bytes of the last or what recvmsg(2) returned instead of one, bytes of acknowledgements,
+    retransmissions, time of the last stamp, segments out of order).
     """
     at, over, pieces, whole, got, used, again, why = 0, 0, 0, 0, 0, 0, 0, 0
     while pieces < most and length < buffer.size and why == 0:
         came, arrived = _receive(fd, words, buffer, length, difference_ns)
         if came <= 0:
+            got = got if pieces else came
             break
         got = came
         now = words[_TIME] * 1_000_000_000 + words[_TIME + 1]

@@ -24,6 +24,12 @@ def _put_all(rows: Longs, first: int, intended_ns: Longs, since_ns: int) -> None
         rows[SENT, place] = rows[ACKED, place] = rows[HELD, place] = 0
 
 
+@njit("void(i8[:, ::1], i8, i8, i8)", cache=True, nogil=True)
+def _note_all(rows: Longs, first: int, count: int, at_ns: int) -> None:
+    for turn in range(count):
+        rows[SENT, (first + turn) & (rows.shape[1] - 1)] = at_ns
+
+
 def alike(count: int, at_ns: int) -> Longs:
     """So many equal times; np.full takes four times as long to do it."""
     times = np.empty(count, dtype=np.int64)
@@ -69,8 +75,10 @@ class Ring:
         if count == 1:
             self.rows[SENT, self.place(first)] = at_ns
             return
-        for here, _ in self.places(first, count):
-            self.rows[SENT, here] = at_ns
+        _note_all(self.rows, first, count, at_ns)
+
+    def is_acknowledged(self, seq: int) -> bool:
+        return bool(self.rows[ACKED, self.place(seq)])
 
     def intended(self, first: int, count: int) -> list[Longs]:
         """In one stretch, or two."""

@@ -77,6 +77,19 @@ class Stormy(Protocol):
     def storm(self) -> None: ...
 
 
+@runtime_checkable
+class Watching(Protocol):
+    """A role that can serve many of its sockets at once."""
+
+    def ready_together(self, events: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Serves whom it can; the others are to be served one by one."""
+        ...
+
+    def watch(self, pause_s: float) -> list[tuple[int, int]] | None:
+        """Sleeps and serves whom it can, some times, and says what is left to do; None where it cannot do so now."""
+        ...
+
+
 class Connections:
     """The open sockets of a worker, by file descriptor, and which of them wait until they can be written."""
 

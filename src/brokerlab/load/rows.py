@@ -18,6 +18,7 @@ from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES, PUBLICATIONS
 
 Longs = NDArray[np.int64]
+Columns = tuple[Longs, NDArray[np.int32], Longs, Longs, int]  # of deliveries, and the first row that is free
 
 ROWS = 65_536
 RECORD_AT = 4096  # rows of one publisher that wait in its ring before they are recorded
@@ -161,6 +162,14 @@ class DeliveryRows:
             self._subscriber, self._received_ns, self._resolution_ns,
             self.used, until, subscriber, received_ns, resolution_ns,
         )  # fmt: skip
+        self.filled(until)
+
+    def columns(self) -> Columns:
+        """What a round fills (rounds.py), and from where on."""
+        return self.wire, self._subscriber, self._received_ns, self._resolution_ns, self.used
+
+    def filled(self, until: int) -> None:
+        """The rows from `used` to `until` are complete."""
         self.total += until - self.used
         self.used = until
 

@@ -25,6 +25,7 @@ from brokerlab.load.resolver import resolver_of
 from brokerlab.load.resting import Rest
 from brokerlab.load.role import Connections, Say
 from brokerlab.load.room import room_of
+from brokerlab.load.rounds import Events
 from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
@@ -81,7 +82,7 @@ class Subscribing:
         self._room = room_of(spec, self._pace, is_pausing=self._pausing.is_planned)
         self._reader = Reader(
             spec, counts, progress, rows=self._rows, resolver=self._resolver, gather=self._gather, pace=self._pace,
-            room=self._room, pausing=self._pausing, pass_over=self._pass_over,
+            room=self._room, pausing=self._pausing, pass_over=self._pass_over, lose=self._lose,
         )  # fmt: skip
 
     # -- what the lab asks for ------------------------------------------------------------------------------------
@@ -230,6 +231,7 @@ class Subscribing:
         """A storm: all connections end at once, without a word, and are asked for again."""
         if self._order.end_ns and self._openings is not None and self._lives.over(now) is None:
             for fd, subscriber in list(self._open.items()):
+                self._reader.give_back(fd)
                 self._read_rest(subscriber)
                 del self._open[fd]
                 self._connections.part(fd)
@@ -240,10 +242,25 @@ class Subscribing:
     def storm(self) -> None:
         self._lives.storm(now_ns())
 
+    def ready_together(self, events: Events) -> Events:
+        # Who has answers to write writes them first, so nobody is served in a round until all could.
+        return events if self._connections.is_writing else self._reader.read_together(events)
+
+    def watch(self, pause_s: float) -> Events | None:
+        if self._connections.is_writing or (left := self._reader.watch(pause_s)) is None:
+            return None
+        heard = [
+            (fd, event)
+            for fd, event in self._connections.epoll.poll(0)
+            if event != select.EPOLLIN or not self._reader.serves_together(fd)
+        ]
+        return list((dict(heard) | dict(left)).items())
+
     def ready(self, fd: int, event: int) -> None:
         if self._openings and fd in self._openings:
             self._openings.ready(fd)
             return
+        self._reader.give_back(fd)
         subscriber = self._open[fd]
         try:
             if event & ~select.EPOLLOUT:
@@ -252,6 +269,8 @@ class Subscribing:
             self._lose(fd, problem)
             return
         self._answer(fd, subscriber)
+        if fd in self._open:
+            self._reader.take(subscriber)
 
     # -- reading --------------------------------------------------------------------------------------------------
 

@@ -11,9 +11,11 @@ docs/design/0004 has the figures.
 from collections.abc import Iterator, MutableSequence
 from typing import Any
 
+from brokerlab.load import handshakes
 from brokerlab.load.gather import PORTION
 from brokerlab.load.spec import Progress, WorkerSpec
-from brokerlab.load.widening import FIRST, FIRST_EXACTLY_ONCE, MOST, MOST_EXACTLY_ONCE, Widening
+from brokerlab.load.widening import FIRST, FIRST_EXACTLY_ONCE, MOST, Widening
+from brokerlab.load.wire import PACKET_IDS
 from brokerlab.study.values import Qos
 
 # A lost message that no later one overtakes would keep its place in the window for ever. After this long without
@@ -72,12 +74,18 @@ class Window:
 def window_of(spec: WorkerSpec, counts: MutableSequence[int], progress: Progress) -> Window:
     """The window that the workload asks for, or one that finds its size."""
     asked = spec.workload.schedule.window
-    first, most = FIRST, MOST
-    if spec.workload.qos == Qos.EXACTLY_ONCE:
-        most = min(MOST, MOST_EXACTLY_ONCE * spec.workload.publishers)  # a broker's limit is each publisher's own
-        first = FIRST_EXACTLY_ONCE
-    found = Widening(first, most=most, fan_out=spec.fan_out)
+    first = FIRST_EXACTLY_ONCE if spec.workload.qos == Qos.EXACTLY_ONCE else FIRST
+    found = Widening(first, most=MOST, fan_out=spec.fan_out)
     return Window(found if isinstance(asked, str) else asked, fan_out=spec.fan_out, counts=counts, progress=progress)
+
+
+def limit_of(window: Window | None, spec: WorkerSpec, *, timeout_s: float) -> int:
+    """How many messages each publisher may have in flight; asks the broker where a window for QoS 2 is looked for."""
+    if window is None or window.widening is None or spec.workload.qos != Qos.EXACTLY_ONCE:
+        return PACKET_IDS
+    told = handshakes.told(spec, timeout_s=timeout_s) or 0
+    window.widening.allow(min(MOST, max(told, handshakes.USUAL) * spec.workload.publishers))
+    return told if told > handshakes.USUAL else PACKET_IDS
 
 
 def window_facts(window: Window | None) -> dict[str, Any]:

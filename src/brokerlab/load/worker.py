@@ -24,7 +24,7 @@ from brokerlab.load.alarm import Alarm, now_ns
 from brokerlab.load.openfiles import raise_open_files
 from brokerlab.load.parting import Parting
 from brokerlab.load.resting import CLOSE_NS, Rest, rested_ns
-from brokerlab.load.role import Connections, Role, Stormy
+from brokerlab.load.role import Connections, Role, Stormy, Watching
 from brokerlab.load.roles import role_of
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
@@ -101,7 +101,7 @@ def _serve(
 
 
 def _loop(role: Role, pipe: Connection, epoll: select.epoll, alarm: Alarm) -> None:
-    woke_ns = now_ns()
+    woke_ns, watching = now_ns(), role if isinstance(role, Watching) else None
     while True:
         wake_ns = role.tick(now_ns())
         rest = Rest.NONE if wake_ns is None or wake_ns - now_ns() > CLOSE_NS else role.rest
@@ -110,8 +110,10 @@ def _loop(role: Role, pipe: Connection, epoll: select.epoll, alarm: Alarm) -> No
         else:
             if rest is Rest.SHORT:
                 _sleep_until(rested_ns(woke_ns))
-            events = _wait(role, wake_ns, epoll, alarm)
+            events = _wait(role, watching, wake_ns, epoll, alarm)
             woke_ns = now_ns()
+        if watching is not None and events:
+            events = watching.ready_together(events)
         for fd, event in events:
             if fd == alarm.fd:
                 alarm.clear()
@@ -129,12 +131,16 @@ def _sleep_until(at_ns: int) -> None:
     time.sleep(max(0, at_ns - now_ns()) / 1e9)
 
 
-def _wait(role: Role, wake_ns: int | None, epoll: select.epoll, alarm: Alarm) -> list[tuple[int, int]]:
+def _wait(
+    role: Role, watching: Watching | None, wake_ns: int | None, epoll: select.epoll, alarm: Alarm
+) -> list[tuple[int, int]]:
     """Sleeps until something happens or is due; a role that gathers looks at fixed intervals instead.
 
     Waking up costs more CPU than anything that is done then: under saturation it is done seldom (gather.py).
     """
     if gather_s := role.gather_s:
+        if watching is not None and (events := watching.watch(gather_s)) is not None:
+            return events
         time.sleep(gather_s)
         return epoll.poll(0)
     if wake_ns is not None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.load import readwalk, wire
-from brokerlab.load.arrival import Stamps, ask_for_stamps, difference_ns
+from brokerlab.load.arrival import Stamps, ask_for_stamps, difference_ns, read_stamped
 from brokerlab.load.packets import PingResp, Publish, PubRel
 
 pytestmark = pytest.mark.unit
@@ -55,6 +55,21 @@ class Reader:
 def listener():
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stamping(listener):
+    """The kernel begins to stamp a moment after the first socket of the machine has asked for it."""
+    with connected(listener) as (sender, receiver):
+        deadline = time.monotonic() + 10
+        while True:
+            sender.sendall(b"x")
+            time.sleep(0.005)
+            _, arrived = read_stamped(receiver, memoryview(bytearray(1)))
+            if arrived < time.monotonic_ns() - 2_000_000:
+                break
+            assert time.monotonic() < deadline
+        yield
 
 
 @contextlib.contextmanager

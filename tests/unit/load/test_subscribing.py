@@ -4,85 +4,28 @@ import itertools
 import select
 import socket
 import struct
-import threading
-from contextlib import ExitStack, contextmanager
 
 import pyarrow.parquet as pq
 import pytest
+from subscribing_rig import subscribed_at
 
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.gather import LONGEST_S, SHORTEST_S
 from brokerlab.load.pace import BUFFER_BYTES
-from brokerlab.load.packets import ConnAck, PubComp, Publish, PubRec, PubRel, SubAck
-from brokerlab.load.role import Connections
-from brokerlab.load.sessionlog import SessionLog
-from brokerlab.load.spec import Client, Connect, Connected, Progress, Subscribe, Subscribed, WorkerSpec
-from brokerlab.load.subscribing import Subscribing
+from brokerlab.load.packets import PubComp, Publish, PubRec, PubRel
 from brokerlab.record.directory import RunDirectory
 from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
 
 pytestmark = pytest.mark.unit
-HOST = "127.0.0.1"
 LITTLE_BYTES = 8 << 10  # the room of one subscriber among others
-
-
-@contextmanager
-def subscribed_at(workload, folder, counts, *, subscribers=1):
-    """A role with its subscribers, what drives it, and the broker's end of the first connection."""
-    with socket.create_server((HOST, 0)) as server, select.epoll() as epoll, ExitStack() as ends:
-        clients = tuple(Client(number, f"s{number}", "t") for number in range(subscribers))
-        spec = WorkerSpec(
-            node="subscribers/0", index=0, host=HOST, port=server.getsockname()[1], clients=clients,
-            workload=workload, fan_out=subscribers, seed=1, run=folder,
-        )  # fmt: skip
-        log = SessionLog(spec.node)
-        said = []
-        role = Subscribing(spec, Connections(epoll, log), log, said.append, counts, Progress((), (0,), (1,), 2))
-        accepted = []
-        broker = threading.Thread(target=lambda: accepted.extend(greet(server, workload.qos, subscribers)))
-        broker.start()
-        role.connect(Connect())
-        drive(role, epoll, lambda: Connected() in said)
-        role.subscribe(Subscribe())
-        drive(
-            role,
-            epoll,
-            lambda: any(isinstance(each, Subscribed) and each.granted[0].codes == (workload.qos,) for each in said),
-        )
-        broker.join()
-        for end in accepted:
-            ends.enter_context(end)
-        yield role, lambda is_done: drive(role, epoll, is_done), accepted[0]
 
 
 @pytest.fixture
 def subscribed(tmp_path):
     """One subscriber at QoS 1 of a load that keeps a schedule."""
     workload = Workload(payload_bytes=16, schedule=Schedule(rate_per_s=1), qos=Qos.AT_LEAST_ONCE)
-    with subscribed_at(workload, tmp_path, [0, 0, 0]) as (role, _, end):
+    with subscribed_at(workload, tmp_path, [0, 0, 0]) as (role, _, (end,)):
         yield role, end, tmp_path
-
-
-def drive(role, epoll, is_done):
-    """Does the worker's part: calls the role as its loop does."""
-    deadline = now_ns() + 10_000_000_000
-    while not is_done():
-        assert now_ns() < deadline
-        role.tick(now_ns())
-        for fd, event in epoll.poll(0.05):
-            role.ready(fd, event)
-
-
-def greet(server, qos, subscribers):
-    ends = [server.accept()[0] for _ in range(subscribers)]
-    for end in ends:
-        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        end.recv(4096)
-        end.sendall(ConnAck().encode())
-    for end in ends:
-        end.recv(4096)
-        end.sendall(SubAck(1, (qos,)).encode())
-    return ends
 
 
 def test_what_arrived_before_the_connection_was_reset_is_delivered(subscribed):
@@ -106,7 +49,7 @@ def test_what_arrived_before_the_connection_was_reset_is_delivered(subscribed):
 def test_at_qos_2_the_window_waits_until_the_broker_has_released(tmp_path):
     workload = Workload(payload_bytes=16, schedule=Schedule(Arrivals.SATURATE, window=10), qos=Qos.EXACTLY_ONCE)
     counts = [0, 0, 10]
-    with subscribed_at(workload, tmp_path, counts) as (role, drive_until, broker):
+    with subscribed_at(workload, tmp_path, counts) as (role, drive_until, (broker, *_)):
         broker.settimeout(10)
         seen = []
         for sent, answer in (
@@ -127,7 +70,7 @@ def test_a_look_takes_what_found_no_room_in_the_receive_buffer(tmp_path):
     messages, size = 200, 16_384
     workload = Workload(payload_bytes=size, schedule=Schedule(Arrivals.SATURATE, window=messages), qos=Qos.AT_MOST_ONCE)
     counts, looks = [0, 0, messages], []
-    with subscribed_at(workload, tmp_path, counts) as (role, drive_until, broker):
+    with subscribed_at(workload, tmp_path, counts) as (role, drive_until, (broker, *_)):
         broker.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * messages * size)
         broker.sendall(Publish("t", bytes(size)).encode() * messages)
         drive_until(lambda: looks.append(counts[0]) or counts[0] == messages)
@@ -141,7 +84,7 @@ def test_at_a_pace_a_look_takes_a_buffer_and_what_was_held_back_is_as_old_as_it_
     workload = Workload(payload_bytes=64, schedule=Schedule(Arrivals.SATURATE, window=messages), qos=Qos.AT_MOST_ONCE)
     counts, looks = [0, 0, messages], []
     packet = Publish("t", bytes(64)).encode()
-    with subscribed_at(workload, tmp_path, counts) as (role, drive_until, broker):
+    with subscribed_at(workload, tmp_path, counts) as (role, drive_until, (broker, *_)):
         broker.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * messages * len(packet))
         sent_ns = now_ns()
         broker.sendall(packet * messages)
@@ -169,7 +112,7 @@ def test_one_of_several_reads_on_through_little_room_and_what_was_held_back_is_a
     workload = Workload(payload_bytes=64, schedule=Schedule(Arrivals.SATURATE, window=messages), qos=Qos.AT_MOST_ONCE)
     counts, looks = [0, 0, messages], []
     packet = Publish("t", bytes(64)).encode()
-    with subscribed_at(workload, tmp_path, counts, subscribers=2) as (role, drive_until, broker):
+    with subscribed_at(workload, tmp_path, counts, subscribers=2) as (role, drive_until, (broker, *_)):
         broker.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * messages * len(packet))
         sent_ns = now_ns()
         broker.sendall(packet * messages)

@@ -1,5 +1,7 @@
 """The controller alone: an injected clock and brokers that are a formula of the window."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ pytestmark = pytest.mark.unit
 LOOK_NS = 1_000_000
 
 
-def drive(rate_of, *, seconds=3.0, lost_of=lambda _: 0, fan_out=1.0):
+def drive(rate_of, *, seconds=5.0, lost_of=lambda _: 0, fan_out=1.0):
     """Lets a broker deliver `rate_of(window)` messages a second and lose others, looking every millisecond."""
     widening, delivered, lost = Widening(fan_out=fan_out), 0.0, 0.0
     for now in range(0, int(seconds * 1e9), LOOK_NS):
@@ -75,13 +77,13 @@ def test_first_message_that_takes_long_does_not_make_the_search_long():
     widening = drive(lambda window: 0 if next(slept, None) is not None else 100 * min(window, 200))
 
     assert widening.size == 1024
-    assert widening.settled_ns < 3e9
+    assert widening.settled_ns < 4e9
 
 
 def test_window_stops_where_the_broker_delivers_no_more():
     widening = drive(lambda window: 100 * min(window, 200))
 
-    assert [window for window, _ in widening.steps] == [64, 128, 256, 512, 1024, 2048] * 2
+    assert [window for window, _ in widening.steps] == [64, 128] + [256, 512, 1024, 2048] * 3
     assert widening.size == 1024
     assert widening.steps[0][1] == pytest.approx(6_400, rel=0.01)
     assert widening.steps[-1][1] == pytest.approx(20_000, rel=0.01)
@@ -99,6 +101,35 @@ def test_slow_intervals_of_one_pass_change_nothing(slow):
         return 100 * min(window, 256)
 
     assert drive(rate, seconds=5).size == 2048
+
+
+@pytest.mark.parametrize("fast", [128, 256])
+def test_a_fast_interval_of_one_pass_changes_nothing(fast):
+    """What a broker delivers late of the size before may double what is seen of an interval."""
+    seen = []
+
+    def rate(window):
+        if window == fast and len(seen) < STEP_NS // LOOK_NS:
+            seen.append(window)
+            return 40_000
+        return 20_000
+
+    assert drive(rate).size == 1024
+
+
+def test_sizes_that_differ_less_than_intervals_of_one_size_are_alike():
+    """On a host that others use too: 1,024 messages take 56 ms, and bring an eighth less than 512."""
+    visits, last = Counter(), []
+
+    def rate(window):
+        if last != [window]:
+            last[:] = [window]
+            visits[window] += 1
+        noise = (0.85, 1.15, 1.0)[(visits[window] - 1) % 3]
+        return noise * (17_500 if window >= 1024 else 20_000)
+
+    assert drive(rate).size == 1024
+    assert drive(lambda window: 17_500 if window >= 1024 else 20_000).size == 512
 
 
 def test_broker_that_a_wider_window_slows_down_gets_the_best_one():
@@ -121,7 +152,7 @@ def test_window_never_passes_half_of_the_packet_identifiers():
 def test_sizes_at_which_messages_got_lost_are_out():
     widening = drive(lambda window: 1_000 * window, lost_of=lambda window: 100_000 if window > 256 else 0)
 
-    assert [window for window, _ in widening.steps] == [64, 128, 256, 512, 64, 128, 256]
+    assert [window for window, _ in widening.steps] == [64, 128, 256, 512, 256, 256]
     assert widening.size == 256
 
 
@@ -151,7 +182,7 @@ def test_broker_that_delivers_nothing_keeps_the_first_window():
 @settings(deadline=None, max_examples=30)
 @given(st.floats(1_000, 1e6), st.integers(1, 10_000))
 def test_window_reached_brings_nearly_the_highest_rate(per_place, most_useful):
-    widening = drive(lambda window: per_place * min(window, most_useful), seconds=3)
+    widening = drive(lambda window: per_place * min(window, most_useful))
 
     highest = per_place * most_useful
     assert widening.settled_ns is not None
