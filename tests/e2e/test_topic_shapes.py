@@ -39,6 +39,8 @@ WIDE = Guards(
 )
 PUBLISH = "plant/{publisher}/{topic}"
 BASE = Workload(publishers=2, subscribers=4, qos=Qos.EXACTLY_ONCE, schedule=Schedule(rate_per_s=RATE_PER_S))
+# As many messages by one publisher: in which order a broker reads those of two is a matter of how busy the machine is.
+ALONE = replace(BASE, publishers=1, schedule=Schedule(rate_per_s=2 * RATE_PER_S))
 SHAPES = {
     "all-to-all": Topics(PUBLISH, "plant/#", count=TOPICS),
     "one-topic": Topics(PUBLISH, "plant/+/{subscriber}", count=TOPICS, depth=9, length_bytes=120),
@@ -48,9 +50,9 @@ SHAPES = {
 }
 BROKERS = {
     "honest": BrokerChoice("honest", "scripted"),
-    # It sends a message once for each filter, drops the last two messages and sends the fifth twice.
+    # It sends a message once for each filter, drops the last of the second and third topic, and sends the sixth twice.
     "other": BrokerChoice(
-        "other", "scripted", options={"per_filter": True, "drop": [2 * SENT - 1, 2 * SENT], "duplicate": [5]}
+        "other", "scripted", options={"per_filter": True, "drop": [2 * SENT - 2, 2 * SENT - 1], "duplicate": [6]}
     ),
     "mosquitto": BrokerChoice("mosquitto", "mosquitto"),
 }
@@ -72,15 +74,18 @@ def planned():
     """One cell for each broker and shape, which no factor of a study file can name."""
     own = study([name for name, choice in BROKERS.items() if isinstance(driver(choice.driver).find(), Found)])
     return [
-        (own, replace(run, cell=Cell(f"{run.cell.id}.shape-{name}", run.cell.levels, run.cell.broker, workload)))
+        (own, replace(run, cell=cell_of(run.cell, name)))
         for run in make_plan(own, missing={}).runs
-        for name, workload in ((name, workload_of(topics)) for name, topics in SHAPES.items())
+        for name in SHAPES
         if run.cell.broker.name != "other" or name in ("overlap", "replay")
     ]
 
 
-def workload_of(topics):
-    return replace(BASE, topics=topics, retain=topics.subscribe_at is SubscribeAt.AFTER)
+def cell_of(cell, shape):
+    base = ALONE if cell.broker.name == "other" else BASE
+    topics = SHAPES[shape]
+    workload = replace(base, topics=topics, retain=topics.subscribe_at is SubscribeAt.AFTER)
+    return Cell(f"{cell.id}.shape-{shape}", cell.levels, cell.broker, workload)
 
 
 @pytest.fixture(scope="module")
@@ -123,10 +128,9 @@ def test_an_honest_broker_gets_a_clean_ledger(tables, broker, shape, expected):
 
 
 def test_a_copy_for_another_filter_is_no_duplicate(tables):
-    """At each of four subscribers: two lost, the fifth twice, and copies of what is on a first topic, 14 in all.
+    """At each of four subscribers: two lost, the sixth twice, and copies of what is on the first topic, 14 in all.
 
-    The publishers take turns, so the first to arrive are 0 and 1 of each, in pairs; number 5 and 6 are their third
-    messages, on the last topic, and the last two are on the second topic: neither is a message that comes twice anyway.
+    The topics take turns: the sixth is on the third one, and no message that comes twice anyway.
     """
     assert ledger(tables, "other", "overlap") == CLEAN | {
         "expected": 4 * ALL, "delivered": 4 * (ALL - 2), "duplicated": 4, "overlapping": 4 * 14, "verdict": "broken",
@@ -134,9 +138,9 @@ def test_a_copy_for_another_filter_is_no_duplicate(tables):
 
 
 def test_a_retained_message_that_is_not_the_last_is_stale(tables):
-    """The last message of either publisher was dropped after its acknowledgement: the one before on its topic waits."""
+    """The last message of two topics was dropped after its acknowledgement: the one before on that topic waits."""
     assert ledger(tables, "other", "replay") == CLEAN | {
-        "expected": 4 * 6, "delivered": 4 * 4, "stale": 4 * 2, "verdict": "broken",
+        "expected": 4 * 3, "delivered": 4 * 1, "stale": 4 * 2, "verdict": "broken",
     }  # fmt: skip
 
 
