@@ -37,14 +37,17 @@ def flow(**counts):
 
 
 class Tables(Mapping):
-    """The tables of an analysis that writes nothing: each is made when another asks for it."""
+    """The tables of an analysis that writes nothing: each is made when another asks for it first."""
 
     def __init__(self, partials, runs):
         filled = frozenset([*FAMILIES, *MANIFESTS.names])
         self._analysis = Analysis(partials, runs, runs, self, filled, confidence_percent=95, most_runs=5)
+        self._made = {}
 
     def __getitem__(self, name):
-        return import_module(f"brokerlab.pipeline.transforms.{name}").make(self._analysis)
+        if name not in self._made:
+            self._made[name] = import_module(f"brokerlab.pipeline.transforms.{name}").make(self._analysis)
+        return self._made[name]
 
     def __iter__(self):
         return iter(TABLE_NAMES)

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from pipeline_frames import flow, made_of, partials_from, runs_from
+from pipeline_frames import Tables, flow, partials_from, runs_from
 from pipeline_runs import MS, S
 from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
@@ -29,41 +29,44 @@ NAMES = pytest.mark.parametrize(
 )
 
 
-@NAMES
-def test_schema_is_the_declared_one(example, name):
-    assertSchemaEqual(made_of(name, *example).schema, TABLES[name].columns)
-
-
-@NAMES
-def test_grain_is_unique_and_known(example, name):
-    rows = made_of(name, *example).select(*TABLES[name].grain).collect()
-
-    assert len(rows) == len(set(rows)) > 0
-    assert all(part is not None for row in rows for part in row)
-
-
-@NAMES
-def test_reordered_and_repartitioned_input_gives_the_same(example, name):
+@pytest.fixture(scope="module")
+def tables(spark, example):
+    """All tables of the example, of the same with its rows in another order, of nothing, and without its manifests."""
     partials, runs = example
     shuffled = partials.repartition(5, F.hash("run_id", "bucket.bucket")).sortWithinPartitions(F.desc("run_id"))
-
-    assertDataFrameEqual(made_of(name, shuffled, runs.repartition(3)), made_of(name, partials, runs))
+    no_partials, no_runs = spark.createDataFrame([], PARTIALS), spark.createDataFrame([], MANIFESTS)
+    return {
+        "example": Tables(partials, runs),
+        "shuffled": Tables(shuffled, runs.repartition(3)),
+        "nothing": Tables(no_partials, no_runs),
+        "no manifests": Tables(partials, no_runs),
+    }
 
 
 @NAMES
-def test_no_input_no_rows(spark, name):
-    made = made_of(name, spark.createDataFrame([], PARTIALS), spark.createDataFrame([], MANIFESTS))
+def test_schema_and_grain_are_the_declared_ones_however_the_rows_lie(tables, name):
+    made = tables["example"][name]
+    rows = made.collect()
+    grains = [tuple(row[column] for column in TABLES[name].grain) for row in rows]
+
+    assertSchemaEqual(made.schema, TABLES[name].columns)
+    assert len(grains) == len(set(grains)) > 0
+    assert all(part is not None for grain in grains for part in grain)
+    assertDataFrameEqual(tables["shuffled"][name], rows)
+
+
+@NAMES
+def test_no_input_no_rows(tables, name):
+    made = tables["nothing"][name]
 
     assert made.collect() == []
     assertSchemaEqual(made.schema, TABLES[name].columns)
 
 
 @NAMES
-def test_partials_of_runs_that_cannot_be_read_are_left_out(spark, example, name):
+def test_partials_of_runs_that_cannot_be_read_are_left_out(tables, name):
     """Their manifests are not among the runs."""
-    partials, _ = example
-
-    assert made_of(name, partials, spark.createDataFrame([], MANIFESTS)).collect() == []
+    assert tables["no manifests"][name].collect() == []
 
 
 def test_one_damaged_file_told_twice_is_one_reason(spark):
