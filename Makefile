@@ -51,19 +51,21 @@ setup: .venv/.ready
 demo: setup
 	@.venv/bin/brokerlab run first-light --fresh --out results/first-light || [ $$? -le 2 ]
 
-# Two at a time, because tests of a schedule suffer from more neighbours than there are cores; what takes long comes
-# first, and what mostly waits for brokers beside what mostly computes.
+# Three at a time, on two cores: of tests/brokers most is waiting, so it comes first, beside what computes. What takes a
+# capacity or keeps a schedule comes last, when fewer are at work. Spark analyses the runs of some e2e modules together.
+together := $(shell grep -l "^def planned" tests/e2e/*.py)
 test: setup
 	@tools/ensure-debian mosquitto mosquitto-clients chromium iproute2 iputils-ping
-	@tools/timed "check and tests" tools/side-by-side 2 \
+	@tools/timed "check and tests" tools/side-by-side 3 \
 		"$(pytest) tests/brokers" \
-		"$(make) check" \
 		"$(pytest) tests/pipeline" \
-		"$(pytest) tests/e2e" \
+		"$(make) check" \
 		"$(pytest) tests/unit $(addprefix --ignore=,$(checked) tests/unit/report tests/unit/load tests/unit/lab)" \
+		"$(pytest) tests/unit/report" \
+		"$(pytest) tests/e2e $(addprefix --ignore=,$(together))" \
+		"$(pytest) $(together)" \
 		"$(pytest) tests/unit/load" \
-		"$(pytest) tests/unit/lab tests/networks/test_networks.py" \
-		"$(pytest) tests/unit/report"
+		"$(pytest) tests/unit/lab tests/networks/test_networks.py"
 
 # Apart from `make test`, because measuring a grid of links takes minutes.
 test-networks: setup

@@ -113,8 +113,8 @@ def _session_settings() -> dict[str, str]:
     return {
         "spark.sql.session.timeZone": "UTC",  # times on screen mean the same everywhere
         "spark.sql.shuffle.partitions": "2",  # what is shuffled are partial results, some thousand rows
-        # Where in Python an expression was written: five calls of Java and a search for IPython for each, which was half
-        # of what all plans take. What fails is ours, and has a trace of Python already.
+        # Where in Python an expression was written: five calls of Java and a search for IPython each, a sixth of the
+        # CPU of small frames. What fails is ours, and has a trace of Python already.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.dataFrameQueryContext.enabled": "false",  # Java's own part of it
         "spark.sql.adaptive.enabled": "false",  # plans of small frames gain nothing from being replanned
