@@ -51,8 +51,8 @@ setup: .venv/.ready
 demo: setup
 	@.venv/bin/brokerlab run first-light --fresh --out results/first-light || [ $$? -le 2 ]
 
-# Three at a time, on two cores: of tests/brokers most is waiting, so it comes first, beside what computes. What takes a
-# capacity or keeps a schedule comes last, when fewer are at work. Spark analyses the runs of some e2e modules together.
+# Three at a time on two cores, for much of tests/brokers and tests/e2e is waiting; what takes longest comes first.
+# Runs of some e2e modules are analysed together.
 together := $(shell grep -l "^def planned" tests/e2e/*.py)
 test: setup
 	@tools/ensure-debian mosquitto mosquitto-clients chromium iproute2 iputils-ping
@@ -60,12 +60,12 @@ test: setup
 		"$(pytest) tests/brokers" \
 		"$(pytest) tests/pipeline" \
 		"$(make) check" \
-		"$(pytest) tests/unit $(addprefix --ignore=,$(checked) tests/unit/report tests/unit/load tests/unit/lab)" \
-		"$(pytest) tests/unit/report" \
 		"$(pytest) tests/e2e $(addprefix --ignore=,$(together))" \
+		"$(pytest) tests/unit $(addprefix --ignore=,$(checked) tests/unit/report tests/unit/load tests/unit/lab)" \
 		"$(pytest) $(together)" \
 		"$(pytest) tests/unit/load" \
-		"$(pytest) tests/unit/lab tests/networks/test_networks.py"
+		"$(pytest) tests/unit/lab tests/networks/test_networks.py" \
+		"$(pytest) tests/unit/report"
 
 # Apart from `make test`, because measuring a grid of links takes minutes.
 test-networks: setup
