@@ -1,6 +1,7 @@
 """What a publishing worker says of itself: its CPU, how late it was and what waited, since the last order to go."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.lag import Lag
+from brokerlab.load.publisher import Publisher
 from brokerlab.load.spec import Go, Stock
 
 Longs = NDArray[np.int64]
@@ -97,3 +99,12 @@ class Account:
             lag_buckets=self.lag.buckets(),
             lag_max_ns=self.lag.max_ns,
         )
+
+
+def published_facts(publishers: Sequence[Publisher]) -> dict[str, Any]:
+    """Fields of Stopped."""
+    return {
+        "messages": sum(each.following for each in publishers),
+        "wire_bytes": sum(each.wire_bytes for each in publishers),
+        "resent": sum(each.resent for each in publishers),
+    }

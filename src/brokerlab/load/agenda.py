@@ -7,11 +7,11 @@ from brokerlab.load.alarm import now_ns
 # Waking for every message costs some 20 µs of CPU; beyond 10,000 wakes a second messages leave in small groups,
 # and the delay is part of the schedule lag that is measured.
 _SHORTEST_SLEEP_NS = 100_000
-_CROWD_SLEEP_NS = 500_000  # of thousands of publishers, some of which are due all the time
+CROWD_SLEEP_NS = 500_000  # of thousands of publishers, some of which are due all the time
 # A sleeping process is woken some 0.1 ms late. Where there is time between messages the worker wakes earlier by
 # this much and watches the clock instead, so that a message leaves within microseconds of its intended time.
-_WATCH_NS = 150_000
-_ROOM_TO_WATCH_NS = 1_000_000
+WATCH_NS = 150_000
+ROOM_TO_WATCH_NS = 1_000_000
 
 
 class Agenda:
@@ -57,15 +57,15 @@ class Agenda:
         """When to wake for what is due next; None if nothing is."""
         if (due_ns := self.first_ns()) is None:
             return None
-        if due_ns - now > _ROOM_TO_WATCH_NS:
+        if due_ns - now > ROOM_TO_WATCH_NS:
             self._watched_ns = due_ns
-            return due_ns - _WATCH_NS
-        return max(due_ns, now + (_CROWD_SLEEP_NS if is_crowd else _SHORTEST_SLEEP_NS))
+            return due_ns - WATCH_NS
+        return max(due_ns, now + (CROWD_SLEEP_NS if is_crowd else _SHORTEST_SLEEP_NS))
 
     def watched(self, now: int) -> int:
         """The time now, or when the next message is due if it was woken for earlier and is a moment away."""
         due_ns = self.first_ns()
-        if due_ns is not None and due_ns == self._watched_ns and now < due_ns <= now + _WATCH_NS:
+        if due_ns is not None and due_ns == self._watched_ns and now < due_ns <= now + WATCH_NS:
             while (now := now_ns()) < due_ns:
                 pass
         return now

@@ -8,28 +8,22 @@ Bytes, times and rows are those of the ordinary way (publisher.py), which takes 
 # mypy: disable-error-code="arg-type"
 # (Numba's own types of the C library's arguments are not `int` to mypy.)
 
+import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numba import njit, types
 
 from brokerlab.load.messages import EqualMessages
 from brokerlab.load.publisher import Publisher
+from brokerlab.load.readwalk import DONT_WAIT, monotonic_ns, send, words
 from brokerlab.load.stream import TcpStream
-from brokerlab.load.wire import Bytes, Longs, build_publishes
+from brokerlab.load.wire import Bytes, Longs, build_publishes, compiled
 
 # Of so many the next message of each is built ahead of its time; for thousands that would take half a kilobyte each,
 # and there is little time between two messages anyway.
 FEW_PUBLISHERS = 1_000
-_MONOTONIC = 1
-_DONT_WAIT_NO_SIGNAL = 0x40 | 0x4000  # MSG_DONTWAIT, MSG_NOSIGNAL (send(2))
 _FIRST_SEATS = 1024
 _WORTHWHILE = 2  # messages: one alone goes the ordinary way
-
-# The C library's own functions; pointers are passed as the numbers that they are.
-_send: Any = types.ExternalFunction("send", types.intp(types.intc, types.uintp, types.uintp, types.intc))
-_clock_gettime: Any = types.ExternalFunction("clock_gettime", types.intc(types.intc, types.uintp))
 
 # Columns of a seat: where its template begins and how long it is, and what is written into it.
 _BEGIN, _SIZE, _ID_AT, _PAYLOAD_AT, _PUBLISHER = range(5)
@@ -40,16 +34,17 @@ _SEAT = 0
 Sent = list[tuple[int, Publisher]]
 
 
-@njit("void(u1[::1], i8[:, ::1], i8[:, ::1], u1[::1], i8[::1])", cache=True, nogil=True)
-def _hand_over(templates: Bytes, seats: Longs, turns: Longs, packet: Bytes, clock: Longs) -> None:
+@compiled("void(u1[::1], i8[:, ::1], i8[:, ::1], u1[::1], i8[::1])")
+def _hand_over(templates: Bytes, seats: Longs, turns: Longs, packet: Bytes, words: Longs) -> None:
     """One message for each turn; its time is read just before the kernel gets it. Less than 0 taken is an error."""
     for turn in range(turns.shape[0]):
         seat = seats[turns[turn, 0]]
         template = templates[seat[0] : seat[0] + seat[1]]
         build_publishes(template, seat[2], seat[3], seat[4], turns[turn, 2], turns[turn, 3:4], packet)
-        _clock_gettime(_MONOTONIC, clock.ctypes.data)
-        turns[turn, 4] = clock[0] * 1_000_000_000 + clock[1]
-        turns[turn, 5] = _send(turns[turn, 1], packet.ctypes.data, seat[1], _DONT_WAIT_NO_SIGNAL)
+        turns[turn, 4] = monotonic_ns(words)
+        turns[turn, 5] = send(
+            np.int32(turns[turn, 1]), np.uintp(packet.ctypes.data), np.uintp(seat[1]), np.int32(DONT_WAIT)
+        )
 
 
 class Crowd:
@@ -61,7 +56,7 @@ class Crowd:
         self._templates = np.empty(0, dtype=np.uint8)
         self._used = 0  # bytes of templates
         self._packet = np.empty(0, dtype=np.uint8)
-        self._clock = np.empty(2, dtype=np.int64)
+        self._words = words()
 
     def add(self, publisher: Publisher) -> None:
         """Gives a publisher its seat, if its messages and its connection are of the usual kind."""
@@ -91,14 +86,14 @@ class Crowd:
         for fd in due:
             publisher = publishers.get(fd)
             seat = None if publisher is None else self._seats.get(publisher.client.number)
-            if publisher is None or seat is None or not (due_ns := publisher.only_due_ns(until_ns)):
+            if publisher is None or seat is None or not (due_ns := _only_due_ns(publisher, until_ns)):
                 left.append(fd)
             else:
                 turns.append((seat, fd, publisher.following, due_ns, 0, 0))
         if len(turns) < _WORTHWHILE:
             return [], list(due)
         table = np.array(turns, dtype=np.int64)
-        _hand_over(self._templates, self._table, table, self._packet, self._clock)
+        _hand_over(self._templates, self._table, table, self._packet, self._words)
         sent = []
         for (_, fd, _, due_ns, sent_ns, taken), size in zip(table.tolist(), self._sizes(table), strict=True):
             publisher = publishers[fd]
@@ -106,12 +101,30 @@ class Crowd:
                 left.append(fd)
                 continue
             if taken == size:
-                publisher.went(due_ns, size, sent_ns)
+                _note_sent(publisher, due_ns, sent_ns)
             else:
-                publisher.went_in_part(due_ns, taken, sent_ns)
+                publisher.queue_next(taken, sent_ns)
             sent.append((fd, publisher))
         return sent, left
 
     def _sizes(self, table: Longs) -> list[int]:
         sizes: list[int] = self._table[table[:, _SEAT], _SIZE].tolist()
         return sizes
+
+
+def _only_due_ns(publisher: Publisher, until_ns: int) -> int:
+    """The intended time of the next message, if that alone is due by then and can be sent at once; else 0."""
+    if publisher.due.size == 1:  # the last of a chunk: the next may be due too
+        publisher.due = np.concatenate((publisher.due, *itertools.islice(publisher.times, 1)))
+    due = publisher.due
+    if not due.size or publisher.prepared is not None or publisher.is_blocked or not publisher.room():
+        return 0
+    due_ns = int(due[0])
+    return due_ns if due_ns <= until_ns and (due.size == 1 or until_ns < due[1]) else 0
+
+
+def _note_sent(publisher: Publisher, due_ns: int, sent_ns: int) -> None:
+    """The next message of a publisher, which was due, has left."""
+    publisher.due = publisher.due[1:]
+    publisher.ring.put_sent(publisher.following, due_ns, publisher.room_since_ns, sent_ns)
+    publisher.sent_elsewhere(publisher.following + 1, sent_ns)

@@ -103,7 +103,7 @@ class Outbox:
             self.begun_ns = at_ns
         chunk.handed += taken
 
-    def note_past(self, at_ns: int) -> None:
-        """A packet has left that was never queued here."""
-        self.handed += 1
+    def note_past(self, count: int, at_ns: int) -> None:
+        """Packets have left that were never queued here."""
+        self.handed += count
         self.last_ns = at_ns

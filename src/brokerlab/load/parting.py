@@ -45,6 +45,5 @@ class Parting(Publishing):
         return publisher.client.number, at_ns
 
     def _forget(self, fd: int) -> None:
-        del self._open[fd]
-        self._agenda.leave(fd)
+        self._turns.leave(fd, self._open.pop(fd))
         self._connections.part(fd)

@@ -12,20 +12,20 @@ the broker and the network where the kernel takes the first bytes of a long mess
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from brokerlab.load import connection, readwalk, resuming, wire
-from brokerlab.load.ackwalk import NOTHING, read_acknowledgements
+from brokerlab.load.ackwalk import CLOSED, NOTHING, read_acknowledgements
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.messages import Messages
 from brokerlab.load.others import Others
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import PROTOCOL_LEVEL
 from brokerlab.load.pieces import Block
+from brokerlab.load.pings import PINGREQ
 from brokerlab.load.ring import ACKED, HELD, SENT, Ring
 from brokerlab.load.rows import RECORD_AT, PublicationRows
 from brokerlab.load.spec import Client
@@ -45,29 +45,29 @@ class Publisher:
     """One client of a publishing worker; a worker may have tens of thousands of them."""
 
     __slots__ = (
-        "_due",
         "_level",
-        "_most_in_flight",
-        "_oldest",
-        "_outbox",
-        "_prepared",
         "_prepared_ns",
         "_qos",
         "_received",
         "_record_at",
-        "_ring",
-        "_room_since_ns",
         "_rows",
-        "_times",
-        "_unread",
         "block",
         "client",
+        "due",
         "following",
         "messages",
+        "most_in_flight",
+        "oldest",
         "others",
+        "outbox",
+        "prepared",
         "resent",
+        "ring",
+        "room_since_ns",
         "seen",
         "stream",
+        "times",
+        "unread",
         "wire_bytes",
     )  # fmt: skip
 
@@ -79,17 +79,17 @@ class Publisher:
         self.client, self.stream = client, stream
         self.messages, self._qos, self._rows, self._level = messages, qos, rows, level
         self._record_at = record_at
-        self._most_in_flight = receive_maximum if qos else wire.PACKET_IDS
-        self._outbox = Outbox(stream)
+        self.most_in_flight = receive_maximum if qos else wire.PACKET_IDS
+        self.outbox = Outbox(stream)
         self.block = max(1, BLOCK_BYTES // messages.built_bytes)
-        self._times: Iterator[Longs] = iter(())
-        self._due = _NOTHING
-        self._prepared: Block | None = None
+        self.times: Iterator[Longs] = iter(())
+        self.due = _NOTHING
+        self.prepared: Block | None = None
         self._prepared_ns = 0
-        self._ring = Ring()
-        self._room_since_ns = 0  # when an acknowledgement last made room where there was none
-        self._oldest = self.following = 0
-        self._unread = b""
+        self.ring = Ring()
+        self.room_since_ns = 0  # when an acknowledgement last made room where there was none
+        self.oldest = self.following = 0
+        self.unread = b""
         self._received: resuming.Received | None = None  # where a session may be taken up again
         self.resent = 0
         self.others: Others | None = None
@@ -100,30 +100,30 @@ class Publisher:
 
     def follow(self, times: Iterator[Longs]) -> None:
         """Takes the intended times of the run, in order."""
-        self._times = times
-        self._due = next(self._times, _NOTHING)
+        self.times = times
+        self.due = next(self.times, _NOTHING)
 
     def give_up(self) -> int:
         """Forgets what is due and not built; how many messages that are."""
         count = self.still_due()
-        self._prepared, self._due, self._times = None, _NOTHING, iter(())
+        self.prepared, self.due, self.times = None, _NOTHING, iter(())
         return count
 
     def next_due_ns(self) -> int | None:
         """When the next message is due; None after the last one."""
-        if self._prepared is not None:
+        if self.prepared is not None:
             return self._prepared_ns
-        if not self._due.size:
-            self._due = next(self._times, _NOTHING)
-        return int(self._due[0]) if self._due.size else None
+        if not self.due.size:
+            self.due = next(self.times, _NOTHING)
+        return int(self.due[0]) if self.due.size else None
 
     def prepare(self) -> None:
         """Builds the next message ahead of its time, so that nothing but a system call is left to do when it is due."""
-        if self._prepared is not None or self.is_blocked or not self.room():
+        if self.prepared is not None or self.is_blocked or not self.room():
             return
         if (due_ns := self.next_due_ns()) is not None:
-            times, self._due = self._due[:1], self._due[1:]
-            self._prepared, self._prepared_ns = self._built(times), due_ns
+            times, self.due = self.due[:1], self.due[1:]
+            self.prepared, self._prepared_ns = self._built(times), due_ns
 
     def send_due(self, until_ns: int) -> None:
         """Hands over what is due; what the socket or the window of identifiers does not take waits.
@@ -131,52 +131,38 @@ class Publisher:
         A publisher that has fallen far behind hands over a few blocks at a time: between them others have their turn,
         and what is done is recorded, so that memory does not grow with the lag.
         """
-        if self._prepared is not None and self._prepared_ns <= until_ns:
-            self._put(self._prepared)
+        if self.prepared is not None and self._prepared_ns <= until_ns:
+            self._put(self.prepared)
             self.following += 1
-            self._prepared = None
+            self.prepared = None
             self.push()
         for _ in range(_BLOCKS_AT_ONCE):
             due_ns = self.next_due_ns()
-            if due_ns is None or due_ns > until_ns or not self._outbox.is_empty or not (room := self.room()):
+            if due_ns is None or due_ns > until_ns or not self.outbox.is_empty or not (room := self.room()):
                 return
-            is_last = self._due.size > 1 and self._due[1] > until_ns  # looking is cheaper than searching
-            count = 1 if is_last else min(int(np.searchsorted(self._due, until_ns, side="right")), room, self.block)
-            times, self._due = self._due[:count], self._due[count:]
+            is_last = self.due.size > 1 and self.due[1] > until_ns  # looking is cheaper than searching
+            count = 1 if is_last else min(int(np.searchsorted(self.due, until_ns, side="right")), room, self.block)
+            times, self.due = self.due[:count], self.due[count:]
             self.send(times)
             if is_last:
                 return
 
-    def only_due_ns(self, until_ns: int) -> int:
-        """The intended time of the next message, if that alone is due by then and can be sent at once; else 0."""
-        if self._due.size == 1:  # the last of a chunk: the next may be due too
-            self._due = np.concatenate((self._due, next(self._times, _NOTHING)))
-        due = self._due
-        if not due.size or self._prepared is not None or not self._outbox.is_empty or not self.room():
-            return 0
-        due_ns = int(due[0])
-        return due_ns if due_ns <= until_ns and (due.size == 1 or until_ns < due[1]) else 0
-
-    def went(self, due_ns: int, size: int, sent_ns: int) -> None:
-        """Somebody else has built and handed over the next message, which was due."""
-        self._due = self._due[1:]
-        self._ring.put_sent(self.following, due_ns, self._room_since_ns, sent_ns)
-        self._outbox.note_past(sent_ns)
-        self.wire_bytes += size
-        self.following += 1
+    def sent_elsewhere(self, following: int, last_ns: int) -> None:
+        """Somebody else has built and handed over all messages before `following`, and keeps their times."""
+        count, self.following = following - self.following, following
+        self.outbox.note_past(count, last_ns)
+        self.wire_bytes += count * self.messages.built_bytes
         if self._qos == 0:
-            self._oldest = self.following
+            self.oldest = following
 
-    def went_in_part(self, due_ns: int, taken: int, sent_ns: int) -> None:
-        """The same of a message of which the socket took a part: the rest waits here."""
-        self._due = self._due[1:]
-        self._put(self._built(np.array([due_ns])))
-        self.following += 1
-        self._outbox.took(taken, sent_ns, self._note_handed)
+    def queue_next(self, taken: int, sent_ns: int) -> None:
+        """Somebody else has built the next message that is due, of which the socket took so many bytes."""
+        times, self.due = self.due[:1], self.due[1:]
+        self.queue(times, taken, sent_ns)
 
     def room(self) -> int:
         """How many more messages may be in flight: identifiers are 16 bits, and MQTT 5.0 lets the broker say less."""
-        room = self._most_in_flight - (self.following - self._oldest)
+        room = self.most_in_flight - (self.following - self.oldest)
         return room if self.messages.count is None else min(room, self.messages.count - self.following)
 
     def send(self, intended_ns: Longs) -> None:
@@ -185,37 +171,44 @@ class Publisher:
         self.following += intended_ns.size
         self.push()
 
+    def queue(self, intended_ns: Longs, taken: int, sent_ns: int) -> None:
+        """Somebody else has built the next messages, of which the socket took so many bytes: the rest waits here."""
+        self._put(self._built(intended_ns))
+        self.following += intended_ns.size
+        if taken:
+            self.outbox.took(taken, sent_ns, self._note_handed)
+
     def _put(self, block: Block) -> None:
         for piece in block:
             self.wire_bytes += len(piece.data)
-            self._outbox.put(piece.data, stride=piece.stride, ends=piece.ends)
+            self.outbox.put(piece.data, stride=piece.stride, ends=piece.ends)
 
     def _built(self, intended_ns: Longs) -> Block:
         """The next messages as bytes, with their places in the ring ready; they are not in flight yet."""
-        self._ring.put(self.following, intended_ns, self._room_since_ns)
+        self.ring.put(self.following, intended_ns, self.room_since_ns)
         return self.messages.build(self.following, intended_ns)
 
     # -- the socket -----------------------------------------------------------------------------------------------
 
     @property
-    def _is_plain(self) -> bool:
+    def is_plain(self) -> bool:
         """Whether only acknowledgements are to come, of messages that end with this connection, over bare TCP."""
         return self._received is None and self.others is None and isinstance(self.stream, TcpStream)
 
     @property
     def is_blocked(self) -> bool:
         """Whether the socket did not take everything yet."""
-        return not self._outbox.is_empty
+        return not self.outbox.is_empty
 
     @property
     def in_flight(self) -> int:
         """Messages that are built but not acknowledged (QoS 0: not handed over)."""
-        return self.following - self._oldest
+        return self.following - self.oldest
 
     @property
     def unsent(self) -> int:
         """Messages that are built but not handed over as a whole."""
-        return self.following - self._outbox.handed
+        return self.following - self.outbox.handed
 
     @property
     def has_more(self) -> bool:
@@ -223,47 +216,50 @@ class Publisher:
 
     def still_due(self) -> int:
         """Messages of the schedule that were never built."""
-        return (self._prepared is not None) + self._due.size + sum(times.size for times in self._times)
+        return (self.prepared is not None) + self.due.size + sum(times.size for times in self.times)
 
     def push(self) -> bool:
         """Hands over more of what is queued; whether all of it is gone."""
-        return self._outbox.push(self._note_handed)
+        return self.outbox.push(self._note_handed)
 
     def _note_handed(self, before: int, count: int, at_ns: int) -> None:
-        if begun_ns := self._outbox.begun_ns:
-            self._ring.rows[HELD, self._ring.place(before)] = at_ns - begun_ns
-        self._ring.note_sent(before, count, at_ns)
+        if begun_ns := self.outbox.begun_ns:
+            self.ring.rows[HELD, self.ring.place(before)] = at_ns - begun_ns
+        self.ring.note_sent(before, count, at_ns)
         if self._qos == 0:
-            self._oldest = before + count
+            self.oldest = before + count
 
     def read(self, buffer: bytearray, view: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
         """Takes in what the broker sent and answers it; ConnectionError when the connection is over."""
-        if not self._is_plain or not self._outbox.is_empty or not self._take_plain(buffer, view, out):
+        if not self.is_plain or not self.outbox.is_empty or not self._take_plain(buffer, view, out):
             self._take(buffer, view, out)
-        if not self._outbox.is_empty:
+        if not self.outbox.is_empty:
             self.push()
 
     def _take_plain(self, buffer: bytearray, view: NDArray[np.uint8], out: NDArray[np.uint8]) -> bool:
         """As `_take`, compiled, where nothing waits to be sent; whether something could be read."""
-        length = len(self._unread)
-        buffer[:length] = self._unread
-        was_full = self.following - self._oldest >= self._most_in_flight
-        at, length, why, self._oldest, used, sent, now = read_acknowledgements(
-            self.stream.fileno(), _WORDS, view, length, self._level, self._oldest, self.following, self._ring.rows, out,
-            self.seen,
+        length = len(self.unread)
+        buffer[:length] = self.unread
+        was_full = self.following - self.oldest >= self.most_in_flight
+        at, length, why, self.oldest, used, now = read_acknowledgements(
+            self.stream.fileno(), _WORDS, view, length, self._level, self.oldest, self.following, self.ring.rows[ACKED],
+            out, self.seen,
         )  # fmt: skip
-        if why == NOTHING:
+        if why in (NOTHING, CLOSED):
             return False
         if used:
-            self._outbox.last_ns = now
-            if sent < used:
-                self._outbox.put(memoryview(out[sent:used].tobytes()))
+            self.outbox.put(memoryview(out[:used].tobytes()))
         if why != wire.NEED_MORE:
             at = self._walk(view, length, at, now, out)
         if was_full and self.room():
-            self._room_since_ns = now
-        self._unread = bytes(buffer[at:length])
+            self.room_since_ns = now
+        self.unread = bytes(buffer[at:length])
         return True
+
+    def go_on(self, unread: NDArray[np.uint8], now: int) -> None:
+        """Takes in what somebody else has read."""
+        at = self._walk(unread, unread.size, 0, now, np.empty(unread.size + 4, dtype=np.uint8))
+        self.unread = unread[at:].tobytes()
 
     def read_rest(self, buffer: bytearray, view: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
         """Takes in what had arrived when the connection ended: it is acknowledged, though nothing can be answered."""
@@ -272,8 +268,8 @@ class Publisher:
                 self._take(buffer, view, out)
 
     def _take(self, buffer: bytearray, view: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
-        length = len(self._unread)
-        buffer[:length] = self._unread
+        length = len(self.unread)
+        buffer[:length] = self.unread
         got, now = self.stream.read(memoryview(buffer)[length:])
         if not got:
             raise ConnectionResetError("the broker closed the connection")
@@ -281,8 +277,8 @@ class Publisher:
         was_full = not self.room()
         at = self._walk(view, length, 0, now, out)
         if was_full and self.room():
-            self._room_since_ns = now
-        self._unread = bytes(buffer[at:length])
+            self.room_since_ns = now
+        self.unread = bytes(buffer[at:length])
         if self.others:
             self.others.done(now, is_empty=length < len(buffer) and not self.stream.has_more)
 
@@ -290,13 +286,13 @@ class Publisher:
         """Reads all whole packets of the buffer from `at` on, PUBRELs go into the outbox; where the rest begins."""
         why = wire.FULL
         while why == wire.FULL:
-            at, self._oldest, _, used, why = wire.walk_acknowledgements(
-                view, length, at, self._level, self._oldest, self.following, self._ring.rows[ACKED], now, out, self.seen
+            at, self.oldest, _, used, why = wire.walk_acknowledgements(
+                view, length, at, self._level, self.oldest, self.following, self.ring.rows[ACKED], now, out, self.seen
             )
             if used:
-                self._outbox.put(memoryview(out[:used].tobytes()))
+                self.outbox.put(memoryview(out[:used].tobytes()))
                 if self._received is not None:
-                    self._received.note(out[:used], self._oldest, self.following)
+                    self._received.note(out[:used], self.oldest, self.following)
             if why == wire.OTHER:
                 at, why = self._other(view, length, at, now), wire.FULL
         if why == wire.MALFORMED:
@@ -304,7 +300,7 @@ class Publisher:
         return at
 
     def is_quiet_since(self, at_ns: int) -> bool:
-        return self._outbox.last_ns < at_ns
+        return self.outbox.last_ns < at_ns
 
     def _other(self, view: NDArray[np.uint8], length: int, at: int, now: int) -> int:
         """The place after a packet that is no acknowledgement."""
@@ -314,7 +310,7 @@ class Publisher:
 
     def answer(self, data: memoryview) -> None:
         """Queues bytes that are no message; they leave with what is pushed next."""
-        self._outbox.put(data)
+        self.outbox.put(data)
 
     def explained(self, problem: OSError) -> str:
         """Why the connection ended; with large packets on the way, how large they are: brokers limit that."""
@@ -322,9 +318,11 @@ class Publisher:
         is_suspect = size >= _SUSPECT_BYTES and self.following > 0
         return f"{problem}, when it was sent packets of up to {size} bytes" if is_suspect else str(problem)
 
-    def ping(self) -> None:
-        self._outbox.put(memoryview(b"\xc0\x00"))
-        self.push()
+    def ping(self, since_ns: int) -> None:
+        """Unless something was sent since then."""
+        if self.is_quiet_since(since_ns):
+            self.outbox.put(memoryview(PINGREQ))
+            self.push()
 
     # -- one connection after the other -----------------------------------------------------------------------------
 
@@ -337,36 +335,36 @@ class Publisher:
 
         What was handed over and is not acknowledged stays so, unless the session lasts: then `join` sends it again.
         """
-        handed = self._outbox.handed
-        again = self._ring.intended(handed, self.following - handed)
-        prepared = [np.array([self._prepared_ns])] if self._prepared is not None else []
-        self._due = np.concatenate([*again, *prepared, self._due])
-        self._prepared = None
+        handed = self.outbox.handed
+        again = self.ring.intended(handed, self.following - handed)
+        prepared = [np.array([self._prepared_ns])] if self.prepared is not None else []
+        self.due = np.concatenate([*again, *prepared, self.due])
+        self.prepared = None
         self.following = handed
-        self._unread = b""
+        self.unread = b""
         if self._received is None:
-            self._oldest = self.following
+            self.oldest = self.following
 
     def join(self, stream: Stream, *, receive_maximum: int, is_resumed: bool) -> None:
         """Goes on over another connection, with the session of the last one if the broker still has it."""
         self.stream = stream
-        self._outbox = Outbox(stream)
-        self._outbox.handed = self.following
-        self._most_in_flight = receive_maximum if self._qos else wire.PACKET_IDS
-        self._room_since_ns = now_ns()
+        self.outbox = Outbox(stream)
+        self.outbox.handed = self.following
+        self.most_in_flight = receive_maximum if self._qos else wire.PACKET_IDS
+        self.room_since_ns = now_ns()
         if self._received is not None and not is_resumed:
             self._received.clear()
-        under_way = (seq for seq in range(self._oldest, self.following) if not self._ring.is_acknowledged(seq))
-        again = [resuming.again(seq, self.messages, self._ring, self._received, self._level) for seq in under_way]
+        under_way = (seq for seq in range(self.oldest, self.following) if not self.ring.is_acknowledged(seq))
+        again = [resuming.again(seq, self.messages, self.ring, self._received, self._level) for seq in under_way]
         if again:
             self.resent += len(again)
-            self._outbox.put(memoryview(b"".join(again)))
+            self.outbox.put(memoryview(b"".join(again)))
             self.push()
 
     def send_next(self, until_ns: int) -> None:
         """Hands over one message, if it is due."""
         if (due_ns := self.next_due_ns()) is not None and due_ns <= until_ns:
-            times, self._due = self._due[:1], self._due[1:]
+            times, self.due = self.due[:1], self.due[1:]
             self.send(times)
 
     # -- the record -----------------------------------------------------------------------------------------------
@@ -376,24 +374,15 @@ class Publisher:
 
         Rows of intended and released times, and of those when they began to leave.
         """
-        until = self.following if everything else self._oldest
-        first = self._ring.recorded
+        until = self.following if everything else self.oldest
+        first = self.ring.recorded
         count = until - first
         if not count or (count < (least or self._record_at) and not everything):
             return None
-        done = self._ring.taken(until)
+        done = self.ring.taken(until)
         intended, _, sent, acked, held = done
         self._rows.add(self.client.number, first, intended, sent, acked, self.messages.payload_bytes(first, count))
         if held.any():
             done = done.copy()  # the times of sending are on their way to disk
             done[SENT] -= held
         return done[:ACKED]
-
-
-def published_facts(publishers: Sequence[Publisher]) -> dict[str, Any]:
-    """Fields of Stopped."""
-    return {
-        "messages": sum(each.following for each in publishers),
-        "wire_bytes": sum(each.wire_bytes for each in publishers),
-        "resent": sum(each.resent for each in publishers),
-    }

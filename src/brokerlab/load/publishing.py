@@ -8,20 +8,18 @@ from itertools import chain
 import numpy as np
 
 from brokerlab.load import connection
-from brokerlab.load.account import Account
-from brokerlab.load.agenda import Agenda
+from brokerlab.load.account import Account, published_facts
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session
-from brokerlab.load.crowd import FEW_PUBLISHERS, Crowd
-from brokerlab.load.gather import publishers_gather
+from brokerlab.load.filling import Filling
 from brokerlab.load.hearing import DEAF, Hearing
 from brokerlab.load.lives import Lives
 from brokerlab.load.messages import due_ns
 from brokerlab.load.opening import Openings, connect_facts
-from brokerlab.load.publisher import SEEN, Publisher, published_facts
+from brokerlab.load.publisher import SEEN, Publisher
 from brokerlab.load.resting import Rest, rest_of
 from brokerlab.load.ring import alike
-from brokerlab.load.role import Connections, Say
+from brokerlab.load.role import Connections, Events, Say
 from brokerlab.load.rows import recorded_at, rows_of
 from brokerlab.load.schedule import Span, at_rate
 from brokerlab.load.sessionlog import SessionLog
@@ -39,7 +37,9 @@ from brokerlab.load.spec import (
     Subscribed,
     WorkerSpec,
 )
-from brokerlab.load.window import Window, limit_of, window_facts, window_of
+from brokerlab.load.turns import Turns
+from brokerlab.load.window import window_facts
+from brokerlab.load.wire import PACKET_IDS
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import PUBLICATIONS
 from brokerlab.study.values import Arrivals, SessionKind
@@ -63,7 +63,11 @@ class Publishing:
         self._rows = rows_of(spec, self._writer)
         self._all: list[Publisher] = []
         self.open = self._open = dict[int, Publisher]()  # by file descriptor: those whose connection stands
-        self._agenda, self._crowd, self._lives = Agenda(), Crowd(), Lives(spec)
+        self._lives = Lives(spec)
+        self._turns = Turns(
+            spec, self._open, self._rows, counts, do=self._guarded, look_after=self._look_after, record=self._record
+        )
+        self._others_ns = 0  # when something else than a message of those who are lent wants to be seen to
         self._openings: Openings | None = None
         self._away: dict[int, Publisher] = {}  # by number: those that come back
         self._leaving: dict[int, int] = {}  # by file descriptor: until when they wait for acknowledgements
@@ -74,9 +78,14 @@ class Publishing:
         self._buffer = bytearray(hearing.room_bytes(spec))
         self._view = np.frombuffer(self._buffer, dtype=np.uint8)
         self._releases = np.empty(_BUFFER_BYTES, dtype=np.uint8)
-        self._window = window_of(spec, counts, progress) if spec.saturates else None
+        self._filling: Filling | None = None
+        if spec.saturates:
+            self._filling = Filling(
+                spec, counts, progress, connections=connections,
+                seen=self._seen, buffer=self._view, releases=self._releases,
+            )  # fmt: skip
         self._limit = 0  # messages in flight of each publisher, that the broker may have told of
-        self._gather = publishers_gather(spec, counts, progress) if spec.saturates else None
+        self._gathers = spec.saturates
         self._rest = rest_of(spec, hears=hearing.listen is not None)
         self._refills = spec.workload.schedule.arrivals is Arrivals.WINDOW
 
@@ -86,7 +95,7 @@ class Publishing:
         self._openings = Openings(
             self._spec, self._connections.epoll, self._log, opened=self._opened, timeout_s=order.timeout_s
         )
-        self._limit = limit_of(self._window, self._spec, timeout_s=order.timeout_s)
+        self._limit = self._filling.limit(timeout_s=order.timeout_s) if self._filling else PACKET_IDS
         self._openings.ask_all(order)
 
     def _opened(self, session: Session) -> None:
@@ -107,11 +116,11 @@ class Publishing:
             receive_maximum=limit, seen=self._seen, record_at=recorded_at(client, len(spec.clients)),
         )  # fmt: skip
         if spec.workload.qos and most < _FEW_IN_FLIGHT:
-            self._gather, self._rest = None, Rest.NONE
+            self._gathers, self._rest = False, Rest.NONE
         if spec.workload.clients.session is SessionKind.PERSISTENT:
             publisher.keep_session()
         self._hearing.begin(publisher)
-        self._crowd.add(publisher)
+        self._turns.add(publisher)
         self._all.append(publisher)
         self._open[stream.fileno()] = publisher
         if self._lives.is_single:  # it has shown that it can connect, and comes back with its first message
@@ -125,6 +134,7 @@ class Publishing:
         self._say(Subscribed())
 
     def go(self, order: Go) -> None:
+        self._turns.clear()
         self._order = order
         self._is_sent = self._is_settled = False
         self._account = Account(order)
@@ -150,16 +160,17 @@ class Publishing:
         """Nothing to be told: after the last message a publisher waits for every acknowledgement."""
 
     def halt(self) -> None:
+        self._turns.clear()
         self._account.given_up += sum(publisher.give_up() for publisher in self._all)
-        self._agenda = Agenda()
         self._report(now_ns())
 
     def stock(self) -> Stock:
-        for publisher in self._all:
+        for publisher in self._all:  # what those sent who are lent is recorded already
             self._record(publisher, least=1)
         return self._account.stock(sum(each.in_flight for each in self._all), self._connections.closed_by_broker)
 
     def close(self) -> Stopped:
+        self._turns.clear()
         for publisher in self._all:
             self._record(publisher, everything=True)
         self._rows.flush()
@@ -175,7 +186,7 @@ class Publishing:
             acknowledgements=dict(zip(SEEN, self._seen.tolist(), strict=True)),
             **self._account.facts(),
             **connect_facts(self._openings),
-            **window_facts(self._window),
+            **window_facts(self._filling.window if self._filling else None),
             closes=self._lives.closes.facts(),
         )
 
@@ -183,33 +194,46 @@ class Publishing:
 
     @property
     def gather_s(self) -> float:
-        return self._gather.pause_s(now_ns()) if self._gather else 0.0
+        return self._filling.gather.pause_s(now_ns()) if self._filling and self._gathers else 0.0
 
     @property
     def rest(self) -> Rest:
         is_waiting = self._leaving or self._openings or self._connections.is_writing
-        is_crowd = len(self._open) > FEW_PUBLISHERS  # one turn of theirs takes long: resting as long doubled their lag
-        return Rest.NONE if is_waiting or is_crowd else self._rest
+        # One turn of many takes long: resting as long doubled their lag.
+        return Rest.NONE if is_waiting or self._turns.is_many else self._rest
 
     def tick(self, now: int) -> int | None:
         for fd in self._connections.due_for_ping(now):
-            if (publisher := self._open.get(fd)) and publisher.is_quiet_since(now - self._connections.ping_every_ns):
-                self._guarded(fd, publisher.ping)
+            if (publisher := self._open.get(fd)) and not publisher.is_blocked:
+                self._guarded(fd, partial(publisher.ping, now - self._connections.ping_every_ns))
         if not self._order.end_ns or self._is_sent:
             return self._openings.tick(now) if self._openings else None
         self._end_lives(now)
         opened_ns = self._openings.tick(now) if self._openings else None
         wakes = (opened_ns, self._lives.next_ns(now, is_leaving=bool(self._leaving)))
-        if self._window:
+        if self._filling:
             if self._order.start_ns <= now < self._order.end_ns:
-                self._fill(self._window, now)
+                self._filling.fill(self._open, self._order, now, do=self._guarded)
         elif self._refills:
             for fd in list(self._open):
                 self._refill(fd)
         else:
-            self._send_due(self._agenda.watched(now))
+            self._turns.send_due(now, self._account)
         self._report(now)
-        return min([self._next_wake_ns(now_ns()), *(wake_ns for wake_ns in wakes if wake_ns is not None)])
+        self._others_ns = min([self._next_wake_ns(now_ns()), *(wake_ns for wake_ns in wakes if wake_ns is not None)])
+        return min(self._others_ns, self._turns.lent_ns(now_ns()) or self._others_ns)
+
+    def watch(self, pause_s: float) -> Events | None:
+        if self._turns.is_lending:
+            self._turns.watch(self._others_ns, self._connections.epoll.fileno(), self._account)
+            return self._connections.epoll.poll(0)
+        is_waiting = self._leaving or self._away or self._openings or self._connections.is_writing
+        if self._filling is None or not pause_s or is_waiting or self._is_sent or self._lives.next_ns() is not None:
+            return None
+        heard = self._filling.watch(self._open, self._order, pause_s, do=self._guarded)
+        for publisher in self._open.values() if heard is not None else ():
+            self._record(publisher)
+        return heard
 
     def ready(self, fd: int, event: int) -> None:
         if self._openings and fd in self._openings:
@@ -225,43 +249,19 @@ class Publishing:
             while publisher.stream.has_more and fd in self._open:
                 self._guarded(fd, read)
             self._refill(fd)
-        if self._window is None or self._is_sent:
+        if self._filling is None or self._is_sent:
             self._report(now_ns())
 
     # -- sending --------------------------------------------------------------------------------------------------
 
     def _next_wake_ns(self, now: int) -> int:
-        if self._window:
+        if self._filling:
             return max(self._order.start_ns, now + _WINDOW_PAUSE_NS)
         if self._refills and now < self._order.start_ns:
             return self._order.start_ns
-        if (wake_ns := self._agenda.wake_ns(now, is_crowd=len(self._open) > FEW_PUBLISHERS)) is not None:
+        if (wake_ns := self._turns.wake_ns(now)) is not None:
             return wake_ns
         return max(self._order.end_ns, now + _WINDOW_PAUSE_NS)
-
-    def _send_due(self, now: int) -> None:
-        due = self._agenda.pop_due(now)  # each once: one that is late has more to do, and the sockets come first
-        for fd in self._sent_together(due, now) if len(self._open) > FEW_PUBLISHERS else due:
-            if publisher := self._open.get(fd):
-                self._guarded(fd, partial(publisher.send_due, now_ns()))
-
-    def _sent_together(self, due: list[int], now: int) -> list[int]:
-        """Sends for all who have one message to send and can; who is left."""
-        sent, left = self._crowd.send(due, self._open, now)
-        for fd, publisher in sent:
-            self._look_after(fd, publisher)
-            self._record(publisher)
-        self._counts[self._spec.index] += len(sent)
-        return left
-
-    def _fill(self, window: Window, now: int) -> None:
-        """Shares the window's room among the publishers that can send."""
-        if self._order.start_ns < self._order.measure_ns <= now:
-            window.stay()  # what is measured is one window
-        able = [(fd, publisher) for fd, publisher in self._open.items() if not publisher.is_blocked]
-        for (fd, publisher), share in zip(able, window.shares(len(able), now), strict=True):
-            if count := min(share, publisher.room()):
-                self._guarded(fd, partial(publisher.send, alike(count, now_ns())))
 
     def _refill(self, fd: int) -> None:
         """The closed loop of a window in flight: a message is due as soon as there is room for it."""
@@ -275,6 +275,7 @@ class Publishing:
     def _guarded(self, fd: int, action: Callable[[], object]) -> None:
         """Does something with a publisher's socket and looks after what follows from it."""
         publisher = self._open[fd]
+        self._turns.take_back(publisher)
         before = publisher.following
         try:
             action()
@@ -283,7 +284,7 @@ class Publishing:
         except OSError as problem:
             publisher.read_rest(self._buffer, self._view, self._releases)
             self._open.pop(fd)
-            self._agenda.leave(fd)
+            self._turns.leave(fd, publisher)
             self._leaving.pop(fd, None)
             self._connections.lost(fd, publisher.explained(problem))
             publisher.stream.close()
@@ -300,19 +301,15 @@ class Publishing:
         """After something was sent: what the socket did not take waits for it, and the next message for its time."""
         self._account.blocked += (is_blocked := publisher.is_blocked)
         self._connections.want_write(fd, is_blocked)
-        if self._window is None:
+        if self._filling is None:
             self._enter(fd)
 
     def _enter(self, fd: int) -> None:
-        """Puts a publisher on the agenda if it has something due and can send it."""
+        """Gives a publisher its turns, if it can send."""
         publisher = self._open[fd]
         is_away = self._lives.is_single or fd in self._leaving
-        if fd in self._agenda or is_away or publisher.is_blocked or not publisher.room():
-            return
-        if len(self._open) <= FEW_PUBLISHERS:
-            publisher.prepare()
-        if (due_ns := publisher.next_due_ns()) is not None:
-            self._agenda.enter(fd, due_ns)
+        if not is_away and not publisher.is_blocked and publisher.room():
+            self._turns.enter(fd, publisher)
 
     # -- connections that end by plan -------------------------------------------------------------------------------
 
@@ -329,17 +326,17 @@ class Publishing:
             self._part(first[0], self._open[first[0]])
 
     def _end(self, fd: int, publisher: Publisher, now: int) -> None:
+        self._turns.leave(fd, publisher)
         if self._lives.is_abrupt or not (publisher.in_flight or publisher.is_blocked):
             self._part(fd, publisher)
         else:
             self._leaving.setdefault(fd, now + _LEAVE_NS)
-            self._agenda.leave(fd)
 
     def _part(self, fd: int, publisher: Publisher) -> None:
         """Ends a connection now and sees to the next one."""
         del self._open[fd]
         self._leaving.pop(fd, None)
-        self._agenda.leave(fd)
+        self._turns.leave(fd, publisher)
         self._connections.part(fd)
         if self._lives.is_abrupt or publisher.is_blocked:  # half a packet is no place for a DISCONNECT
             self._log.add(publisher.client, "dropped")
@@ -381,7 +378,7 @@ class Publishing:
 
     def _report(self, now: int) -> None:
         if not self._is_sent:
-            is_over = now >= self._order.end_ns if self._spec.is_closed else not self._agenda
+            is_over = now >= self._order.end_ns if self._spec.is_closed else not self._turns
             if not self._order.end_ns or not is_over or any(each.has_more for each in self._living()):
                 return  # in this order: asking ten thousand takes milliseconds
             self._is_sent = True

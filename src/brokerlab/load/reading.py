@@ -17,8 +17,9 @@ from brokerlab.load.packets import LEVELS
 from brokerlab.load.passing import passing_of
 from brokerlab.load.pausing import Pausing
 from brokerlab.load.resolver import Resolver
+from brokerlab.load.role import Events
 from brokerlab.load.room import Room
-from brokerlab.load.rounds import NOTHING, Events, Round, Table
+from brokerlab.load.rounds import NOTHING, Round, Table
 from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.spec import Go, Progress, WorkerSpec
 from brokerlab.load.subscriber import Subscriber
@@ -26,7 +27,7 @@ from brokerlab.load.wire import Bytes, Longs
 from brokerlab.study.values import Qos
 
 _BUFFER_BYTES = 1 << 20
-_WATCH_S = 0.05  # without a look at anything but sockets that are read: orders of the lab have to wait so long
+_WATCH_S = 0.05  # without a look at anything but sockets that are read, and orders of the lab
 _MOST_LOOKS = 16
 _MOST_TOGETHER = 256  # subscribers of a worker: each takes some 20 KiB of the table
 
@@ -37,7 +38,7 @@ class Reader:
     def __init__(
         self, spec: WorkerSpec, counts: MutableSequence[int], progress: Progress, *,
         rows: DeliveryRows, resolver: Resolver | None, gather: Gather | None, pace: Pace, room: Room, pausing: Pausing,
-        pass_over: Callable[[Subscriber, Bytes, int], int], lose: Callable[[int, OSError], None],
+        pass_over: Callable[[Subscriber, Bytes, int], int], lose: Callable[[int, OSError], None], orders_fd: int,
     ) -> None:  # fmt: skip
         """`pass_over` is given a packet that is no message, and where it stands; it tells the place after it.
 
@@ -46,7 +47,7 @@ class Reader:
         self._counts, self._place, self._publishers = counts, spec.index, spec.workload.publishers
         self._rows, self._resolver, self._gather = rows, resolver, gather
         self._pace, self._room, self._pausing = pace, room, pausing
-        self._pass_over, self._lose = pass_over, lose
+        self._pass_over, self._lose, self._orders_fd = pass_over, lose, orders_fd
         self._level, self._qos = LEVELS[spec.workload.protocol], spec.workload.qos
         self.order, self.lag = Go(0, 0, 0), Lag()
         self.last_ns = 0  # of the last arrival
@@ -111,18 +112,22 @@ class Reader:
         All that is gained is fewer turns of the interpreter, which finds its own code gone from the caches after every
         sleep: the pauses are those of one look at a time.
         """
-        if self._table is None or self._shared is None or not self._table.all.size or self._room.grows:
+        if self._table is None or self._shared is None or not self._table.all.size:
             return None
         everybody = self._table.all
+        small_bytes = (self._room.buffer_bytes or 0) if self._room.grows else 0
         done = self._table.watch(
             self._view, self._rows.columns(), self._acks, level=self._level, difference_ns=difference_ns(now_ns()),
             piece_bytes=self._room.piece_bytes, looks=max(1, min(_MOST_LOOKS, int(_WATCH_S / pause_s))),
             pause_ns=round(pause_s * 1e9), counts=self._shared, delivered_at=self._place,
-            overtaken_at=-1 if self._overtaken_at is None else self._overtaken_at,
+            overtaken_at=-1 if self._overtaken_at is None else self._overtaken_at, orders=self._orders_fd,
+            small_bytes=small_bytes,
         )  # fmt: skip
         if self._overtaken_at is not None:
             done = done._replace(overtaken=0)  # counted already
-        return self._after_round(self._table, everybody[: done.place + done.is_cut], done, [], elapsed_ns=0)
+        self._round_ns = now_ns()
+        served = everybody[: done.place + done.is_cut]
+        return self._after_round(self._table, served, done, [], elapsed_ns=done.elapsed_ns)
 
     def _after_round(self, table: Table, places: Longs, done: Round, left: Events, *, elapsed_ns: int) -> Events:
         """Who is left, with those whom a round could not serve to the end."""
@@ -151,7 +156,7 @@ class Reader:
 
     def _widen(self, table: Table, places: Longs, done: Round, elapsed_ns: int) -> Events:
         """Gives more room to whom it was too little (room.py); who has answers left that its socket did not take."""
-        if self._room.grows and self._room.buffer_bytes is not None:
+        if self._room.grows and self._room.buffer_bytes is not None and elapsed_ns:
             for place, whole in zip(places.tolist(), table.bytes_of(places), strict=True):
                 if whole >= self._room.buffer_bytes:
                     table.subscriber(place).look(whole, elapsed_ns)

@@ -11,6 +11,7 @@ full: the call ends before it, and who called finds it as it would have without 
 # mypy: disable-error-code="assignment, no-any-return"
 # (NumPy's integers, as in wire.py; what C returns is known to Numba only.)
 
+import select
 import socket
 from typing import Any
 
@@ -23,7 +24,7 @@ from brokerlab.load.wire import Bytes, Longs, compiled, count_overtaken, walk_de
 _recvmsg: Any = types.ExternalFunction("recvmsg", types.int64(types.int32, types.uintp, types.int32))
 recv: Any = types.ExternalFunction("recv", types.int64(types.int32, types.uintp, types.uintp, types.int32))
 send: Any = types.ExternalFunction("send", types.int64(types.int32, types.uintp, types.uintp, types.int32))
-_nanosleep: Any = types.ExternalFunction("nanosleep", types.int32(types.uintp, types.uintp))
+_ppoll: Any = types.ExternalFunction("ppoll", types.int32(types.uintp, types.uintp, types.uintp, types.uintp))
 _clock_gettime: Any = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.uintp))
 _getsockopt: Any = types.ExternalFunction(
     "getsockopt", types.int32(types.int32, types.int32, types.int32, types.uintp, types.uintp)
@@ -33,14 +34,15 @@ MOST = 64  # pieces of a call: before a broker that never ends the loop has othe
 
 # What the kernel reads and writes, in words of 8 bytes as 64-bit Linux lays them out:
 #
-#     0       7    9       11                  15    16
-#     | msghdr | iovec | timespec | control message | length | tcp_info
-_IOVEC, _TIME, _CONTROL, _LENGTH, _INFO = 7, 9, 11, 15, 16
+#     0       7    9       11                  15    16      17
+#     | msghdr | iovec | timespec | control message | length | pollfd | tcp_info
+_IOVEC, _TIME, _CONTROL, _LENGTH, _POLL, _INFO = 7, 9, 11, 15, 16, 17
 _CONTROL_WORDS = 4
 _INFO_BYTES = OUT_OF_ORDER.stop
 _STAMPED = SO_TIMESTAMPNS << 32 | socket.SOL_SOCKET  # level and type of the control message
 _OUT_OF_ORDER_WORD, _OUT_OF_ORDER_SHIFT = _INFO + OUT_OF_ORDER.start // 8, 8 * (OUT_OF_ORDER.start % 8)
 _WORDS = _INFO + _INFO_BYTES // 8 + 1
+_POLLIN = select.POLLIN
 _MONOTONIC, _TCP, _TCP_INFO = 1, socket.IPPROTO_TCP, socket.TCP_INFO
 DONT_WAIT = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
@@ -61,10 +63,13 @@ def monotonic_ns(words: Longs) -> int:
     return words[_TIME] * 1_000_000_000 + words[_TIME + 1]
 
 
-@compiled("void(i8[::1], i8)")
-def sleep(words: Longs, duration_ns: int) -> None:
+@compiled("i8(i8[::1], i8, i8)")
+def wait(words: Longs, fd: int, duration_ns: int) -> int:
+    """Sleeps so long, or until `fd` can be read: whether it can. A negative one never can (ppoll(2))."""
     words[_TIME], words[_TIME + 1] = duration_ns // 1_000_000_000, duration_ns % 1_000_000_000
-    _nanosleep(np.uintp(words.ctypes.data + 8 * _TIME), np.uintp(0))
+    words[_POLL] = (fd & 0xFFFFFFFF) | _POLLIN << 32
+    base = words.ctypes.data
+    return _ppoll(np.uintp(base + 8 * _POLL), np.uintp(1), np.uintp(base + 8 * _TIME), np.uintp(0)) > 0
 
 
 @compiled("UniTuple(i8, 2)(i8, i8[::1], u1[::1], i8, i8)")

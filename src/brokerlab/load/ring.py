@@ -53,7 +53,7 @@ class Ring:
     def put(self, first: int, intended_ns: Longs, since_ns: int) -> None:
         """New messages from `first` on, released when they are due and not before `since_ns`; nothing is sent yet."""
         count = intended_ns.size
-        self._make_room(first, count)
+        self.make_room(first, count)
         if count == 1:  # the usual one of thousands of publishers: single values cost a tenth of slices
             self._put_one(first, int(intended_ns[0]), since_ns)
             return
@@ -61,7 +61,7 @@ class Ring:
 
     def put_sent(self, seq: int, due_ns: int, since_ns: int, sent_ns: int) -> None:
         """One new message that has left already."""
-        self._make_room(seq, 1)
+        self.make_room(seq, 1)
         self._put_one(seq, due_ns, since_ns)
         self.rows[SENT, self.place(seq)] = sent_ns
 
@@ -99,7 +99,7 @@ class Ring:
             return ((slice(start, start + count), slice(0, count)),)
         return ((slice(start, size), slice(0, until_end)), (slice(0, count - until_end), slice(until_end, count)))
 
-    def _make_room(self, following: int, count: int) -> None:
+    def make_room(self, following: int, count: int) -> None:
         """Doubles the ring until the messages not yet recorded and `count` more fit."""
         waiting = following - self.recorded
         size = larger = self.rows.shape[1]

@@ -26,6 +26,8 @@ from brokerlab.load.stream import Stream
 
 Report = Connected | Subscribed | Began | Sent | Settled | Left
 Say = Callable[[Report], None]
+Events = list[tuple[int, int]]  # file descriptor and what epoll says of it
+Do = Callable[[int, Callable[[], object]], None]  # whose socket, and what is to be done with it
 
 
 class Role(Protocol):
@@ -79,22 +81,31 @@ class Stormy(Protocol):
 
 @runtime_checkable
 class Watching(Protocol):
-    """A role that can serve many of its sockets at once."""
+    """A role that can serve many of its sockets at once, with the pauses in between."""
 
-    def ready_together(self, events: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Serves whom it can; the others are to be served one by one."""
+    def watch(self, pause_s: float) -> Events | None:
+        """Sleeps and serves whom it can, some times, and says what is left to do; None where it cannot do so now.
+
+        `pause_s` is how long to gather, 0 where nothing is gathered.
+        """
         ...
 
-    def watch(self, pause_s: float) -> list[tuple[int, int]] | None:
-        """Sleeps and serves whom it can, some times, and says what is left to do; None where it cannot do so now."""
+
+@runtime_checkable
+class Together(Protocol):
+    """A role that can serve many of its sockets at once when they have something for it."""
+
+    def ready_together(self, events: Events) -> Events:
+        """Serves whom it can; the others are to be served one by one."""
         ...
 
 
 class Connections:
     """The open sockets of a worker, by file descriptor, and which of them wait until they can be written."""
 
-    def __init__(self, epoll: select.epoll, log: SessionLog, *, keep_alive_s: int = 60) -> None:
-        self.epoll, self._log = epoll, log
+    def __init__(self, epoll: select.epoll, log: SessionLog, *, keep_alive_s: int = 60, orders_fd: int = -1) -> None:
+        """`orders_fd` can be read when the lab has an order for the worker."""
+        self.epoll, self._log, self.orders_fd = epoll, log, orders_fd
         self._writing: set[int] = set()
         self._deaf: set[int] = set()
         self.open: dict[int, Client] = {}

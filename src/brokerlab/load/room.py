@@ -27,7 +27,7 @@ _AMONG_OTHERS_BYTES = 8 << 10
 _FEWEST = 64  # messages in it
 _PIECE_BYTES = 16 << 10  # after so much the next may be here already: there was no room for it before
 _SMALL_PIECE_BYTES = 1 << 10
-_FULL_NS = 2_000_000  # a room that is full sooner is too small
+FULL_NS = 2_000_000  # a room that is full sooner is too small
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Room:
         """What a connection has from now on, after a look at which so many bytes came since the one before."""
         if not self.grows or self.buffer_bytes is None:
             return self
-        if got < self.buffer_bytes or got * _FULL_NS < self.buffer_bytes * elapsed_ns:
+        if got < self.buffer_bytes or got * FULL_NS < self.buffer_bytes * elapsed_ns:
             return self
         wider = replace(self, buffer_bytes=2 * self.buffer_bytes)
         wider.give(sock)

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brokerlab.load import readwalk, wire
+from brokerlab.load.role import Events
+from brokerlab.load.room import FULL_NS
 from brokerlab.load.rows import Columns
 from brokerlab.load.stream import TcpStream
 from brokerlab.load.subscriber import Subscriber
 from brokerlab.load.wire import Bytes, Longs, compiled, count_bits
-
-Events = list[tuple[int, int]]  # file descriptor and what epoll says of it
 
 # Columns of the table: what the kernel calls it, whose rows they are, bytes of a packet that is not whole yet, times
 # (subscriber.py, arrival.py), handshakes of QoS 2 that are open, and of the last round: bytes, answers not taken.
@@ -50,6 +50,7 @@ class Round(NamedTuple):
     pieces: int
     opened: int
     unsent: int  # subscribers with answers that the socket did not take
+    elapsed_ns: int  # of the last look, with the pause before it; 0 where that is not known
 
     @property
     def is_cut(self) -> bool:
@@ -117,20 +118,36 @@ def _read_round(
     return turn, 0, 0, 0, 0, row, over, again, pieces, opened, unsent
 
 
+@compiled("b1(i8[::1], i8[:, ::1], i8, i8, i8)")
+def _is_full(places: Longs, table: Longs, small_bytes: int, full_ns: int, elapsed_ns: int) -> bool:
+    """Whether anybody's room would have been full too soon by what the last round brought (Room.after)."""
+    for place in places:
+        count = table[place, _BYTES]
+        if count >= small_bytes and count * full_ns >= small_bytes * elapsed_ns:
+            return True
+    return False
+
+
 @compiled(
-    "UniTuple(i8, 11)(i8[::1], i8[:, ::1], u1[:, ::1], u1[:, ::1], i8[:, ::1], i8[::1], u1[::1], i8, i8[:, ::1],"
-    " i4[::1], i8[::1], i8[::1], i8, u1[::1], i8[:, ::1], i8[:, ::1], i8, i8, i8, i8, i8[::1], i8, i8)"
+    "UniTuple(i8, 12)(i8[::1], i8[:, ::1], u1[:, ::1], u1[:, ::1], i8[:, ::1], i8[::1], u1[::1], i8, i8[:, ::1],"
+    " i4[::1], i8[::1], i8[::1], i8, u1[::1], i8[:, ::1], i8[:, ::1], i8, i8, i8, i8, i8[::1], i8, i8, i8, i8, i8)"
 )
 def _watch(
     places: Longs, table: Longs, left: Bytes, held: Bytes, highest: Longs, words: Longs, buffer: Bytes, level: int,
     rows: Longs, subscribers: NDArray[np.int32], received: Longs, resolutions: Longs, row: int, acks: Bytes,
     notes: Longs, told: Longs, difference_ns: int, piece_bytes: int, looks: int, pause_ns: int, counts: Longs,
-    delivered_at: int, overtaken_at: int,
-) -> tuple[int, int, int, int, int, int, int, int, int, int, int]:  # fmt: skip
-    """Some rounds with a pause before each, until one has to be cut; the window is told after each."""
-    over, again, pieces, opened = 0, 0, 0, 0
+    delivered_at: int, overtaken_at: int, orders: int, small_bytes: int, full_ns: int,
+) -> tuple[int, int, int, int, int, int, int, int, int, int, int, int]:  # fmt: skip
+    """Some rounds with a pause before each, until one has to be cut; the window is told after each.
+
+    It ends when `orders` can be read, and after a look at which somebody's `small_bytes` of room would have been full
+    within `full_ns`: it may get more (0: nobody does).
+    """
+    over, again, pieces, opened, elapsed = 0, 0, 0, 0, 0
     for _ in range(looks):
-        readwalk.sleep(words, pause_ns)
+        began_ns = readwalk.monotonic_ns(words)
+        if readwalk.wait(words, orders, pause_ns):
+            return places.size, 0, 0, 0, 0, row, over, again, pieces, opened, 0, elapsed
         first = row
         turn, why, at, length, got, row, more_over, more, count, more_opened, unsent = _read_round(
             places, table, left, held, highest, words, buffer, level, rows, subscribers, received, resolutions, row,
@@ -143,9 +160,12 @@ def _watch(
         counts[delivered_at] += row - first - more_opened
         if overtaken_at >= 0:
             counts[overtaken_at] += more_over
+        elapsed = readwalk.monotonic_ns(words) - began_ns
         if why or unsent or turn < places.size:
-            return turn, why, at, length, got, row, over, again, pieces, opened, unsent
-    return places.size, 0, 0, 0, 0, row, over, again, pieces, opened, 0
+            return turn, why, at, length, got, row, over, again, pieces, opened, unsent, elapsed
+        if small_bytes and _is_full(places, table, small_bytes, full_ns, elapsed):
+            break
+    return places.size, 0, 0, 0, 0, row, over, again, pieces, opened, 0, elapsed
 
 
 class Table:
@@ -224,23 +244,22 @@ class Table:
         level: int, difference_ns: int, piece_bytes: int,
     ) -> Round:  # fmt: skip
         """A round over those places from `begin` on. `rows` are the columns to fill, and the first row that is free."""
-        return Round._make(
-            _read_round(
-                places, self._table, self._left, self._held, self._highest, self._words, buffer, level, *rows, acks,
-                self._notes, self._told, difference_ns, piece_bytes, begin, 0,
-            )
+        done = _read_round(
+            places, self._table, self._left, self._held, self._highest, self._words, buffer, level, *rows, acks,
+            self._notes, self._told, difference_ns, piece_bytes, begin, 0,
         )  # fmt: skip
+        return Round(*done, elapsed_ns=0)
 
     def watch(
         self, buffer: Bytes, rows: Columns, acks: Bytes, *, level: int, difference_ns: int, piece_bytes: int,
-        looks: int, pause_ns: int, counts: Longs, delivered_at: int, overtaken_at: int,
+        looks: int, pause_ns: int, counts: Longs, delivered_at: int, overtaken_at: int, orders: int, small_bytes: int,
     ) -> Round:  # fmt: skip
         """Rounds over all, with a pause before each; `counts` are what the window knows of deliveries."""
         return Round._make(
             _watch(
                 self.all, self._table, self._left, self._held, self._highest, self._words, buffer, level, *rows, acks,
                 self._notes, self._told, difference_ns, piece_bytes, looks, pause_ns, counts, delivered_at,
-                overtaken_at,
+                overtaken_at, orders, small_bytes, FULL_NS,
             )
         )  # fmt: skip
 

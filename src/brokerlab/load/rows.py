@@ -23,7 +23,7 @@ Columns = tuple[Longs, NDArray[np.int32], Longs, Longs, int]  # of deliveries, a
 ROWS = 65_536
 RECORD_AT = 4096  # rows of one publisher that wait in its ring before they are recorded
 _FEWEST = 4
-_PUBLISHER, _SEQ, _INTENDED, _SENT, _ACKED, _BYTES = range(6)  # columns of publications
+PUBLISHER, SEQ, INTENDED, SENT, ACKED, BYTES = range(6)  # columns of publications
 
 
 def recorded_at(client: Client, publishers: int) -> int:
@@ -60,7 +60,7 @@ class PublicationRows:
         self._fresh()
         if is_busy:
             made_up = np.arange(6 * ROWS).reshape(6, ROWS)
-            made_up[_PUBLISHER] = next(iter(topics))
+            made_up[PUBLISHER] = next(iter(topics))
             writer.rehearse(partial(self._batch, made_up))
 
     def _fresh(self) -> None:
@@ -79,14 +79,24 @@ class PublicationRows:
         while done < count:
             part = slice(done, done + min(count - done, ROWS - self._used))
             rows = self._columns[:, self._used : self._used + part.stop - part.start]
-            rows[_PUBLISHER] = publisher
-            rows[_SEQ] = np.arange(first_seq + part.start, first_seq + part.stop)
-            rows[_INTENDED], rows[_SENT], rows[_ACKED] = intended_ns[part], sent_ns[part], acked_ns[part]
-            rows[_BYTES] = payload_bytes if isinstance(payload_bytes, int) else payload_bytes[part]
+            rows[PUBLISHER] = publisher
+            rows[SEQ] = np.arange(first_seq + part.start, first_seq + part.stop)
+            rows[INTENDED], rows[SENT], rows[ACKED] = intended_ns[part], sent_ns[part], acked_ns[part]
+            rows[BYTES] = payload_bytes if isinstance(payload_bytes, int) else payload_bytes[part]
             self._used += part.stop - part.start
             done = part.stop
             if self._used == ROWS:
                 self.flush()
+
+    def columns(self) -> tuple[Longs, int]:
+        """What others may fill, all rows of a publication, and from where on."""
+        return self._columns, self._used
+
+    def filled(self, until: int) -> None:
+        """The rows before `until` are complete."""
+        self._used = until
+        if self._used == ROWS:
+            self.flush()
 
     def flush(self) -> None:
         if self._used:

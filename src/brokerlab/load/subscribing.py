@@ -23,9 +23,8 @@ from brokerlab.load.pings import PINGREQ
 from brokerlab.load.reading import Reader
 from brokerlab.load.resolver import resolver_of
 from brokerlab.load.resting import Rest
-from brokerlab.load.role import Connections, Say
+from brokerlab.load.role import Connections, Events, Say
 from brokerlab.load.room import room_of
-from brokerlab.load.rounds import Events
 from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
@@ -83,6 +82,7 @@ class Subscribing:
         self._reader = Reader(
             spec, counts, progress, rows=self._rows, resolver=self._resolver, gather=self._gather, pace=self._pace,
             room=self._room, pausing=self._pausing, pass_over=self._pass_over, lose=self._lose,
+            orders_fd=connections.orders_fd,
         )  # fmt: skip
 
     # -- what the lab asks for ------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class Subscribing:
         return events if self._connections.is_writing else self._reader.read_together(events)
 
     def watch(self, pause_s: float) -> Events | None:
-        if self._connections.is_writing or (left := self._reader.watch(pause_s)) is None:
+        if not pause_s or self._connections.is_writing or (left := self._reader.watch(pause_s)) is None:
             return None
         heard = [
             (fd, event)

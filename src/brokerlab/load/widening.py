@@ -71,6 +71,14 @@ class Widening:
             self.is_widest_narrow = self.size == self._widest and self._is_hardly_queued()
         return self.size
 
+    def next_ns(self) -> int | None:
+        """Before when no look changes the size; None after the search."""
+        if self._is_over:
+            return None
+        if self._way_ns is None:
+            return 0
+        return self._settles_ns if self._delivered is None else self._from_ns + int((1 - _SETTLING) * self._step_ns())
+
     def look(self, now: int, delivered: int, lost: int = 0) -> int:
         """The size of the window from now on."""
         if self._began_ns is None:

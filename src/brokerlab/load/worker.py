@@ -24,7 +24,7 @@ from brokerlab.load.alarm import Alarm, now_ns
 from brokerlab.load.openfiles import raise_open_files
 from brokerlab.load.parting import Parting
 from brokerlab.load.resting import CLOSE_NS, Rest, rested_ns
-from brokerlab.load.role import Connections, Role, Stormy, Watching
+from brokerlab.load.role import Connections, Role, Stormy, Together, Watching
 from brokerlab.load.roles import role_of
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import (
@@ -86,7 +86,7 @@ def _serve(
 ) -> Stopped:  # fmt: skip
     sessions = PartWriter(RunDirectory(spec.run).raw("sessions"), spec.node.replace("/", "-"), SESSIONS)
     log = SessionLog(spec.node, sessions.write)
-    connections = Connections(epoll, log, keep_alive_s=spec.workload.clients.keep_alive_s)
+    connections = Connections(epoll, log, keep_alive_s=spec.workload.clients.keep_alive_s, orders_fd=pipe.fileno())
     role: Role = role_of(spec)(spec, connections, log, pipe.send, counts, progress)
     with Alarm() as alarm:
         epoll.register(alarm.fd, select.EPOLLIN)
@@ -102,6 +102,7 @@ def _serve(
 
 def _loop(role: Role, pipe: Connection, epoll: select.epoll, alarm: Alarm) -> None:
     woke_ns, watching = now_ns(), role if isinstance(role, Watching) else None
+    together = role if isinstance(role, Together) else None
     while True:
         wake_ns = role.tick(now_ns())
         rest = Rest.NONE if wake_ns is None or wake_ns - now_ns() > CLOSE_NS else role.rest
@@ -112,8 +113,8 @@ def _loop(role: Role, pipe: Connection, epoll: select.epoll, alarm: Alarm) -> No
                 _sleep_until(rested_ns(woke_ns))
             events = _wait(role, watching, wake_ns, epoll, alarm)
             woke_ns = now_ns()
-        if watching is not None and events:
-            events = watching.ready_together(events)
+        if together is not None and events:
+            events = together.ready_together(events)
         for fd, event in events:
             if fd == alarm.fd:
                 alarm.clear()
@@ -134,13 +135,14 @@ def _sleep_until(at_ns: int) -> None:
 def _wait(
     role: Role, watching: Watching | None, wake_ns: int | None, epoll: select.epoll, alarm: Alarm
 ) -> list[tuple[int, int]]:
-    """Sleeps until something happens or is due; a role that gathers looks at fixed intervals instead.
+    """Sleeps until something happens or is due, or has the role watch; one that gathers looks at fixed intervals.
 
     Waking up costs more CPU than anything that is done then: under saturation it is done seldom (gather.py).
     """
-    if gather_s := role.gather_s:
-        if watching is not None and (events := watching.watch(gather_s)) is not None:
-            return events
+    gather_s = role.gather_s
+    if watching is not None and (events := watching.watch(gather_s)) is not None:
+        return events
+    if gather_s:
         time.sleep(gather_s)
         return epoll.poll(0)
     if wake_ns is not None:

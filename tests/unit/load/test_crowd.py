@@ -5,6 +5,7 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
+from filling_rig import received
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -76,14 +77,6 @@ class Rig:
         return self.rows.seen
 
 
-def received(end):
-    end.setblocking(False)
-    try:
-        return end.recv(1 << 20)
-    except BlockingIOError:
-        return b""
-
-
 def times_of(gaps):
     return np.cumsum(gaps).tolist()
 
@@ -130,10 +123,10 @@ def test_who_has_more_to_do_or_is_in_the_way_goes_the_ordinary_way():
     with ExitStack() as stack:
         rig = Rig(stack, qos=1)
         late, full, *others = rig.open
-        rig.open[full]._most_in_flight = 1
+        rig.open[full].most_in_flight = 1
         rig.follow([[1, 2, 3, 999], [1, 999], *([[500, 501, 999]] * (PAIRS - 2))])
         rig.send_together(1)
-        rig.open[full]._due = np.array([400, 999])
+        rig.open[full].due = np.array([400, 999])
 
         sent, left = rig.send_together(500)
 

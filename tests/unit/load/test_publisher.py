@@ -210,7 +210,7 @@ def test_next_connection_sends_what_the_last_did_not_take_as_a_whole(wires):
     theirs.recv(65536)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
     filler = memoryview(bytes(1 << 20))
-    publisher._outbox.put(filler)  # bytes that nobody counts
+    publisher.outbox.put(filler)  # bytes that nobody counts
     publisher.send_due(35)
     assert publisher.is_blocked
 
@@ -287,7 +287,7 @@ def test_acknowledgements_that_arrived_before_a_reset_are_read(qos):
         theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         theirs.close()  # with a reset
         with pytest.raises(ConnectionError):
-            publisher.ping()
+            publisher.ping(now_ns() + 1)
 
         publisher.read_rest(buffer, np.frombuffer(buffer, dtype=np.uint8), np.empty(4096, dtype=np.uint8))
         publisher.record(everything=True)

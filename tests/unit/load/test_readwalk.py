@@ -201,3 +201,37 @@ def test_a_call_reads_no_more_pieces_than_it_may(pair):
     assert len(reader.read(most=1)[0]) == 1
     assert 0 < reader.row < 40
     assert len(reader.read(most=2)[0]) == 2
+
+
+def test_a_wait_lasts_as_long_as_asked_where_nothing_comes(pair):
+    _, receiver = pair
+    for fd in (receiver.fileno(), -1):
+        before = time.monotonic_ns()
+        assert readwalk.wait(readwalk.words(), fd, 3_000_000) == 0
+        assert time.monotonic_ns() - before >= 3_000_000
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_wait_ends_with_what_comes_and_leaves_it_there(pair, ends):
+    sender, receiver = pair
+    sender.sendall(b"x")
+    if ends:
+        sender.close()
+    before = time.monotonic_ns()
+
+    assert readwalk.wait(readwalk.words(), receiver.fileno(), 60_000_000_000) == 1
+    assert time.monotonic_ns() - before < 60_000_000_000
+    assert receiver.recv(10) == b"x"
+
+
+def test_words_of_a_wait_serve_for_the_time_and_the_next_wait(pair):
+    sender, receiver = pair
+    words = readwalk.words()
+    readwalk.wait(words, receiver.fileno(), 1_000)
+    sender.sendall(b"x")
+
+    before = time.monotonic_ns()
+    assert before <= readwalk.monotonic_ns(words) <= time.monotonic_ns()
+    assert readwalk.wait(words, receiver.fileno(), 60_000_000_000) == 1
+    receiver.recv(10)
+    assert readwalk.wait(words, receiver.fileno(), 0) == 0

@@ -179,6 +179,53 @@ def test_broker_that_delivers_nothing_keeps_the_first_window():
     assert all(rate == 0 for _, rate in widening.steps)
 
 
+@settings(deadline=None, max_examples=15)
+@given(st.floats(1_000, 1e6), st.integers(1, 10_000), st.sets(st.integers(1, 8)))
+def test_no_look_changes_the_size_before_it_says_so(per_place, most_useful, lossy):
+    widening, delivered, lost, changes = Widening(), 0.0, 0.0, 0
+    for now in range(0, 5_000_000_000, LOOK_NS):
+        size, next_ns = widening.size, widening.next_ns()
+        widening.look(now, int(delivered), int(lost))
+        if widening.size != size:
+            assert next_ns is not None
+            assert next_ns <= now
+            changes += 1
+        delivered += per_place * min(widening.size, most_useful) * LOOK_NS / 1e9
+        lost += 10.0 if len(widening.steps) in lossy else 0.0
+
+    assert changes > 0
+    assert (widening.next_ns() is None) is (widening.settled_ns is not None)
+
+
+def test_looks_at_the_times_that_it_says_find_the_same_sizes_as_many_looks():
+    """Two of each size, and some at the beginning, when the first delivery may come at any moment."""
+    widening, delivered, now, looks = Widening(), 0.0, 0, 0
+    while (next_ns := widening.next_ns()) is not None:
+        later = max(now + LOOK_NS, next_ns)
+        delivered += 100 * min(widening.size, 200) * (later - now) / 1e9
+        now = later
+        widening.look(now, int(delivered))
+        looks += 1
+        assert looks < 1_000
+
+    often = drive(lambda window: 100 * min(window, 200))
+    assert [size for size, _ in widening.steps] == [size for size, _ in often.steps]
+    assert (widening.size, widening.next_ns()) == (often.size, often.next_ns())
+    assert looks <= 2 * len(widening.steps) + 5
+
+
+def test_before_the_first_delivery_any_look_may_be_the_one():
+    widening = Widening()
+    for now in range(0, STEP_NS, LOOK_NS):
+        assert widening.next_ns() == 0
+        widening.look(now, 0)
+
+    widening.look(STEP_NS, 1)
+    assert widening.next_ns() > STEP_NS
+    widening.stop()
+    assert widening.next_ns() is None
+
+
 @settings(deadline=None, max_examples=30)
 @given(st.floats(1_000, 1e6), st.integers(1, 10_000))
 def test_window_reached_brings_nearly_the_highest_rate(per_place, most_useful):
