@@ -15,11 +15,12 @@ from rich.table import Table
 from bench.broker import HOST, broker
 from brokerlab import inventory
 from brokerlab.lab.sampling import read_cpu_ns
+from brokerlab.lab.surroundings import read_machine
 from brokerlab.lab.verdict import read_meter
 from brokerlab.load.crew import Crew
 from brokerlab.load.packets import Connect
 from brokerlab.load.spec import Client, Go, WorkerSpec
-from brokerlab.study.values import Qos, Schedule, Workload
+from brokerlab.study.values import Guards, Qos, Schedule, Workload
 
 SECONDS = 10.0
 _SPARE_FILES = 500
@@ -95,18 +96,22 @@ def measure(port: int, count: int, folder: Path) -> tuple[int, list[tuple[str, s
         start_ns = time.monotonic_ns() + 10**9
         end_ns = start_ns + int(SECONDS * 1e9)
         crew.go(Go(start_ns, start_ns, end_ns))
+        first = read_machine()
         time.sleep(1 + SECONDS / 2)
         memory = own_bytes(pid) - before
         cpu_ns = [read_cpu_ns(each) for each in crew.pids().values()]
         time.sleep(SECONDS / 4)
         used = sum(read_cpu_ns(each) for each in crew.pids().values()) - sum(cpu_ns)
         sent = crew.sent(deadline_ns=end_ns + 10**10) or {}
+        last = read_machine()
         crew.drain({"subscribers/0": sum(sent.values())}, deadline_ns=time.monotonic_ns() + 10**10)
         stopped = crew.stop()
     meter = read_meter(stopped)
+    steal = (last.steal_ticks - first.steal_ticks) / max(1, last.all_ticks - first.all_ticks)
     return memory, [
         ("ours, connects a second", f"{count / connect_s:,.0f}"),
         ("generator CPU, of one core", f"{100 * used / (SECONDS / 4 * 1e9):.0f} %"),
         ("schedule lag p50, p99", f"{meter.lag_p50_ms:.2f} ms, {meter.lag_p99_ms:.2f} ms"),
+        ("cores taken by other machines", f"{100 * steal:.1f} % (limit of a valid run: {Guards().steal_percent:g} %)"),
         ("published, delivered", f"{sum(sent.values()):,}, {stopped['subscribers/0'].messages:,}"),
     ]
