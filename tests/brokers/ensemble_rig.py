@@ -12,14 +12,9 @@ from brokerlab.load.client import Login
 from brokerlab.network.network import Network
 from brokerlab.study.ensemble_values import BridgeShape, Ensemble
 from brokerlab.study.topology import MESH, Topology
-from brokerlab.study.values import BrokerChoice, Guards
+from brokerlab.study.values import BrokerChoice
 
 PATIENCE_S = 60.0
-# No test is about how busy the machine is.
-OPEN_GUARDS = Guards(
-    generator_cpu_percent=100, subscriber_cpu_percent=100, schedule_lag_p99_ms=60_000, receive_lag_p99_ms=60_000,
-    steal_percent=100, socket_backlog_bytes=1 << 30, swap_growth_bytes=1 << 40, clock_step_ms=60_000,
-)  # fmt: skip
 ROUNDS = 5
 QUIET_S = 0.3  # what goes round comes again within it
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from broker_rig import CHOICE
-from ensemble_rig import OPEN_GUARDS, Silent, namespaces
+from ensemble_rig import Silent, namespaces
 
 from brokerlab.brokers import engine
 from brokerlab.brokers.images import AnyImage, container_node
@@ -39,6 +39,7 @@ from brokerlab.study.limit_values import Limits
 from brokerlab.study.places import Place
 from brokerlab.study.plan import make_plan
 from brokerlab.study.values import BrokerChoice
+from open_guards import OPEN
 
 IMAGE = "brokerlab-test-mosquitto:1"
 OFFICIAL = "eclipse-mosquitto:2"  # what the recipe names: here it is ours, under that name
@@ -199,7 +200,7 @@ def made_run(tmp_path, *settings):
     path = tmp_path / "study.yaml"
     path.write_text(STUDY, encoding="utf-8")
     study = read_study(path, settings=settings, drivers={"mosquitto-image": DriverFacts()})
-    study = replace(study, analysis=replace(study.analysis, guards=OPEN_GUARDS))
+    study = replace(study, analysis=OPEN)
     (run,) = make_plan(study, missing={}).runs
     directory = RunDirectory(tmp_path / "run")
     verdict = make_run(run, study, directory, watcher=Silent())

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from broker_rig import CHOICE, chosen_drivers
-from ensemble_rig import OPEN_GUARDS, Silent
+from ensemble_rig import Silent
 
 from brokerlab.brokers.base import Missing
 from brokerlab.brokers.registry import DRIVERS
@@ -24,6 +24,7 @@ from brokerlab.record.directory import StudyDirectory
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.file import read_study
 from brokerlab.study.plan import make_plan
+from open_guards import OPEN
 
 NODES, CLIENTS = 3, 6
 KILLED = [name for name in ("nats", "fluxmq", "artemis", "ejabberd", "rabbitmq@4.0.5") if name in chosen_drivers()]
@@ -74,7 +75,7 @@ def struck(tmp_path_factory):
         path = results.path / "study.yaml"
         path.write_text(STUDY.format(name=name.partition("@")[0], driver=name, qos=levels), encoding="utf-8")
         study = read_study(path, settings=(), drivers={name: DriverFacts(has_clusters=True)})
-        study = replace(study, analysis=replace(study.analysis, guards=OPEN_GUARDS))
+        study = replace(study, analysis=OPEN)
         for run in make_plan(study, missing={}).runs:
             make_run(run, study, results.run(run.id), watcher=Silent())
     spark = open_session(app="brokerlab-contract")

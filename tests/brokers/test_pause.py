@@ -12,10 +12,12 @@ from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import read_manifest
 from brokerlab.study.file import read_study
 from brokerlab.study.plan import make_plan
+from open_guards import OPEN_TEXT
 
 pytestmark = pytest.mark.brokers
 
-STUDY = """\
+STUDY = (
+    """\
 brokerlab: 1
 study: pause
 goals: {{question: What is lost?}}
@@ -24,9 +26,9 @@ metrics: [latency, delivery]
 scenario:
   workload: {{schedule: {{rate: {rate}/s}}, qos: 1, payload: 300 B, subscribers: {subscribers}, pause: {pause}}}
 deploy: {{repetitions: 1, phases: {{warmup: {warmup}, measure: 1 s, drain: 30 s}}}}
-analysis:
-  guards: {{generator_cpu: 100 %, schedule_lag_p99: 100 s, subscriber_cpu: 100 %, steal: 100 %}}
 """
+    + OPEN_TEXT
+)
 
 
 class Nobody(Watcher):

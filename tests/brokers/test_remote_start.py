@@ -15,7 +15,6 @@ from brokerlab.study.plan import make_plan
 from brokerlab.study.secret import Secret
 from brokerlab.study.table import FilterTable
 from brokerlab.study.values import (
-    Analysis,
     Arrivals,
     BrokerChoice,
     Certificates,
@@ -24,7 +23,6 @@ from brokerlab.study.values import (
     Echo,
     Factor,
     Goals,
-    Guards,
     Phases,
     Probe,
     Qos,
@@ -38,11 +36,10 @@ from brokerlab.study.values import (
     Transport,
     Workload,
 )
+from open_guards import OPEN
 
 pytestmark = pytest.mark.brokers
 
-# The guards are wide open: a test machine may be as busy as it likes.
-WIDE = Analysis(guards=Guards(100.0, 1e4, 100.0, 1e4, 100.0, socket_backlog_bytes=1 << 40))
 PHASES = Phases(warmup_s=0.2, measure_s=0.4, drain_s=5)
 PER_S, MESSAGES = 50, 30  # of each publisher
 CONSTANT = Schedule(rate_per_s=PER_S)
@@ -62,7 +59,7 @@ def run(folder, workload, broker):
         ("latency",),
         Scenario(replace(workload, start=Start.CONTROL), (Factor("broker", (broker.name,)),)),
         deploy=Deploy(repetitions=1, phases=PHASES),
-        analysis=WIDE,
+        analysis=OPEN,
     )
     directory = RunDirectory(folder / "run")
     make_run(make_plan(study, missing={}).runs[0], study, directory, watcher=Silent())

@@ -37,6 +37,7 @@ from brokerlab.study.values import (
     Workload,
 )
 from brokerlab.study.written import study_yaml
+from open_guards import OPEN_TEXT
 
 pytestmark = pytest.mark.brokers
 PASSWORD = "xyzzy-is-secret"
@@ -158,7 +159,8 @@ class Nobody:
         return lambda *_: None
 
 
-STUDY = """\
+STUDY = (
+    """\
 brokerlab: 1
 study: secured
 goals: {{question: Does it arrive?}}
@@ -173,8 +175,9 @@ scenario:
     certificates: each
     credentials: {credentials}
 deploy: {{repetitions: 1, phases: {{warmup: 0 s, measure: 0.5 s, drain: 20 s}}}}
-analysis: {{guards: {{generator_cpu: 100 %, schedule_lag_p99: 100 s, subscriber_cpu: 100 %, receive_lag_p99: 100 s}}}}
 """
+    + OPEN_TEXT
+)
 
 
 @pytest.mark.parametrize("credentials", ["{file: users.csv}", "{user: one, password: env:TEST_SECRET}", "plain"])

@@ -22,10 +22,12 @@ from brokerlab.study.file import read_study
 from brokerlab.study.plan import make_plan
 from brokerlab.study.table import FilterTable
 from brokerlab.study.values import Workload
+from open_guards import OPEN_TEXT
 
 pytestmark = pytest.mark.brokers
 
-STUDY = """\
+STUDY = (
+    """\
 brokerlab: 1
 study: table
 goals: {{question: What does a table cost?}}
@@ -34,9 +36,9 @@ metrics: [latency, sessions]
 scenario:
   workload: {workload}
 deploy: {{repetitions: 1, phases: {{warmup: 0.5 s, measure: 1 s, drain: 20 s}}}}
-analysis:
-  guards: {{generator_cpu: 100 %, schedule_lag_p99: 100 s, subscriber_cpu: 100 %, receive_lag_p99: 100 s, steal: 100 %}}
 """
+    + OPEN_TEXT
+)
 
 
 class Nobody(Watcher):

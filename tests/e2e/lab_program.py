@@ -9,7 +9,10 @@ from pathlib import Path
 
 import psutil
 
-STUDY = """\
+from open_guards import OPEN_TEXT
+
+STUDY = (
+    """\
 brokerlab: 1
 study: small
 goals: {{question: Does it go the whole way?, rank_by: latency.p99}}
@@ -23,11 +26,9 @@ scenario:
     schedule: {{rate: 50/s}}
   variables: {{broker: [{names}], qos: [{qos}]}}
 deploy: {{repetitions: {repetitions}, seed: 3, phases: {{warmup: 200 ms, measure: {measure}, drain: 2 s}}}}
-analysis:
-  guards:
-    {{generator_cpu: 100 %, subscriber_cpu: 100 %, schedule_lag_p99: 10 s, receive_lag_p99: 10 s, steal: 100 %}}
 """
-# The guards are wide open: a test machine may be as busy as it likes, and the guards have tests of their own.
+    + OPEN_TEXT
+)
 
 
 def write_study(folder: Path, *, brokers: dict[str, str], qos="0, 1, 2", repetitions=1, measure="500 ms") -> Path:

@@ -14,13 +14,11 @@ from brokerlab.record.directory import StudyDirectory
 from brokerlab.report.report import write_report
 from brokerlab.study.plan import make_plan
 from brokerlab.study.values import (
-    Analysis,
     Arrivals,
     BrokerChoice,
     Deploy,
     Factor,
     Goals,
-    Guards,
     Phases,
     Scenario,
     Schedule,
@@ -29,16 +27,13 @@ from brokerlab.study.values import (
     Workload,
 )
 from brokerlab.study.written import study_yaml
+from open_guards import OPEN
 
 pytestmark = pytest.mark.e2e
 
 LOST = [100, 200]  # as they arrive at the broker
 TERMS = Schedule(Arrivals.SEARCH, p99_ms=60_000.0, from_per_s=25.0, to_per_s=100.0, precision_percent=50.0, trial_s=0.4)
 PUBLISHERS = 2
-OPEN = Guards(
-    generator_cpu_percent=100, subscriber_cpu_percent=100, schedule_lag_p99_ms=60_000, receive_lag_p99_ms=60_000,
-    steal_percent=100, socket_backlog_bytes=1 << 30, swap_growth_bytes=1 << 40, clock_step_ms=60_000,
-)  # fmt: skip
 
 
 def study():
@@ -50,7 +45,7 @@ def study():
         metrics=("capacity", "latency", "delivery"),
         scenario=Scenario(workload, (Factor("broker", ("loses",)), Factor("qos", (1,)))),
         deploy=Deploy(repetitions=1, phases=Phases(warmup_s=0, measure_s=0.5, drain_s=2)),
-        analysis=Analysis(guards=OPEN),
+        analysis=OPEN,
     )
 
 

@@ -12,12 +12,10 @@ from brokerlab.record.directory import StudyDirectory
 from brokerlab.report.report import write_report
 from brokerlab.study.plan import make_plan
 from brokerlab.study.values import (
-    Analysis,
     BrokerChoice,
     Deploy,
     Factor,
     Goals,
-    Guards,
     Phases,
     Qos,
     Scenario,
@@ -26,18 +24,12 @@ from brokerlab.study.values import (
     System,
     Workload,
 )
+from open_guards import OPEN
 
 pytestmark = pytest.mark.e2e
 
 PUBLISHERS, SUBSCRIBERS, RATE_PER_S, SECONDS = 3, 2, 200, 1.0
 TAPS = ("publisher", "broker", "subscriber")
-WIDE = Guards(
-    generator_cpu_percent=100,
-    schedule_lag_p99_ms=10_000,
-    subscriber_cpu_percent=100,
-    receive_lag_p99_ms=10_000,
-    steal_percent=100,
-)
 
 
 class Silent:
@@ -62,7 +54,7 @@ def study():
         metrics=("latency", "delivery", "traffic"),
         scenario=Scenario(workload, (Factor("broker", ("mosquitto",)),)),
         deploy=Deploy(repetitions=1, captures=TAPS, phases=Phases(warmup_s=0.3, measure_s=SECONDS, drain_s=1.5)),
-        analysis=Analysis(guards=WIDE),
+        analysis=OPEN,
     )
 
 

@@ -16,12 +16,10 @@ from brokerlab.report.report import write_report
 from brokerlab.study.fault_values import Fault, FaultKind, Faults
 from brokerlab.study.plan import make_plan
 from brokerlab.study.values import (
-    Analysis,
     BrokerChoice,
     Deploy,
     Factor,
     Goals,
-    Guards,
     Phases,
     Scenario,
     Schedule,
@@ -30,13 +28,10 @@ from brokerlab.study.values import (
     Workload,
 )
 from brokerlab.study.written import study_yaml
+from open_guards import OPEN
 
 pytestmark = pytest.mark.e2e
 
-OPEN = Guards(
-    generator_cpu_percent=100, subscriber_cpu_percent=100, schedule_lag_p99_ms=60_000, receive_lag_p99_ms=60_000,
-    steal_percent=100, socket_backlog_bytes=1 << 30, swap_growth_bytes=1 << 40, clock_step_ms=60_000,
-)  # fmt: skip
 DONE = (
     Fault(FaultKind.STOP, at_s=0.5, for_s=0.4, node=0),
     Fault(FaultKind.STORM, at_s=1.2),
@@ -58,7 +53,7 @@ def study(name: str, qos: int) -> Study:
             faults=Faults(DONE),
         ),
         deploy=Deploy(repetitions=1, phases=Phases(warmup_s=0.2, measure_s=4, drain_s=8)),
-        analysis=Analysis(guards=OPEN),
+        analysis=OPEN,
     )
 
 

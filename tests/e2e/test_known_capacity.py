@@ -8,13 +8,11 @@ from dataclasses import replace
 
 import pytest
 from side_by_side import make_planned
-from test_capacity_search import OPEN
 
 from brokerlab.lab.search import Outcome
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.study.plan import make_plan
 from brokerlab.study.values import (
-    Analysis,
     Arrivals,
     BrokerChoice,
     Deploy,
@@ -27,6 +25,7 @@ from brokerlab.study.values import (
     System,
     Workload,
 )
+from open_guards import OPEN
 
 pytestmark = pytest.mark.e2e
 
@@ -51,7 +50,7 @@ def study(broker, schedule, *, qos=1, publishers=1, warmup_s=0, **faults):
             (Factor("broker", (broker,)), Factor("qos", (qos,))),
         ),
         deploy=Deploy(repetitions=1, phases=Phases(warmup_s=warmup_s, measure_s=1, drain_s=3)),
-        analysis=Analysis(guards=OPEN),
+        analysis=OPEN,
     )
 
 

@@ -8,12 +8,10 @@ from brokerlab.pipeline.tables import read_table
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.study.plan import make_plan
 from brokerlab.study.values import (
-    Analysis,
     BrokerChoice,
     Deploy,
     Factor,
     Goals,
-    Guards,
     Phases,
     Qos,
     Scenario,
@@ -23,6 +21,7 @@ from brokerlab.study.values import (
     Workload,
 )
 from brokerlab.study.will_values import Wills
+from open_guards import OPEN
 
 pytestmark = pytest.mark.e2e
 
@@ -33,8 +32,6 @@ CLEAN = {
     "wrong_payload": 0, "wrong_qos": 0, "wrong_retain": 0, "not_retained": 0, "retained": 0, "foreign": 0,
     "disconnected": PUBLISHERS - CLOSED,
 }  # fmt: skip
-# The guards are wide open: a test machine may be as busy as it likes, and the guards have tests of their own.
-WIDE = Analysis(guards=Guards(100.0, 1e4, 100.0, 1e4, 100.0, socket_backlog_bytes=1 << 40))
 
 
 def runs_of(brokers, *variables, wills, protocol="3.1.1"):
@@ -48,7 +45,7 @@ def runs_of(brokers, *variables, wills, protocol="3.1.1"):
         metrics=("latency", "delivery", "counters"),
         scenario=Scenario(workload, (Factor("broker", tuple(each.name for each in brokers)), *variables)),
         deploy=Deploy(repetitions=1, phases=Phases(warmup_s=0, measure_s=0.5, drain_s=3)),
-        analysis=WIDE,
+        analysis=OPEN,
     )
     return [(study, run) for run in make_plan(study, missing={}).runs]
 

@@ -9,12 +9,10 @@ from brokerlab.brokers.registry import driver
 from brokerlab.pipeline.tables import read_table
 from brokerlab.study.plan import Cell, make_plan
 from brokerlab.study.values import (
-    Analysis,
     BrokerChoice,
     Deploy,
     Factor,
     Goals,
-    Guards,
     Phases,
     Qos,
     Scenario,
@@ -25,18 +23,12 @@ from brokerlab.study.values import (
     Topics,
     Workload,
 )
+from open_guards import OPEN
 
 pytestmark = pytest.mark.e2e
 
 RATE_PER_S, SECONDS, TOPICS = 50, 0.4, 3
 SENT = int(RATE_PER_S * SECONDS)  # 20 by each of two publishers: 7, 7 and 6 on its topics
-WIDE = Guards(
-    generator_cpu_percent=100,
-    schedule_lag_p99_ms=10_000,
-    subscriber_cpu_percent=100,
-    receive_lag_p99_ms=10_000,
-    steal_percent=100,
-)
 PUBLISH = "plant/{publisher}/{topic}"
 BASE = Workload(publishers=2, subscribers=4, qos=Qos.EXACTLY_ONCE, schedule=Schedule(rate_per_s=RATE_PER_S))
 # As many messages by one publisher: in which order a broker reads those of two is a matter of how busy the machine is.
@@ -66,7 +58,7 @@ def study(brokers):
         metrics=("latency", "delivery"),
         scenario=Scenario(BASE, (Factor("broker", tuple(brokers)),)),
         deploy=Deploy(repetitions=1, phases=Phases(warmup_s=0, measure_s=SECONDS, drain_s=1.5)),
-        analysis=Analysis(guards=WIDE),
+        analysis=OPEN,
     )
 
 

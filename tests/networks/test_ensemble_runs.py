@@ -11,6 +11,7 @@ from network_rig import needs_networks
 
 from brokerlab.brokers.base import Found
 from brokerlab.brokers.registry import driver
+from open_guards import OPEN_TEXT
 
 pytestmark = [
     needs_networks,
@@ -19,15 +20,15 @@ pytestmark = [
 
 LINK_MS = 0.3  # what a link may be off its claim
 
-HEAD = """
+HEAD = (
+    """
 brokerlab: 1
 study: several
 goals: {question: What does distance cost?}
 metrics: [latency, delivery]
-analysis:
-  guards:
-    {generator_cpu: 100 %, subscriber_cpu: 100 %, schedule_lag_p99: 10 s, receive_lag_p99: 10 s, steal: 100 %}
 """
+    + OPEN_TEXT
+)
 
 DISTANCE = """
 system: {brokers: {mosquitto: {driver: mosquitto}}, ensemble: {nodes: 3, join: bridge}}

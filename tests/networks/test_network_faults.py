@@ -16,23 +16,24 @@ from network_rig import needs_networks
 
 from brokerlab.pipeline.tables import read_table
 from brokerlab.record.directory import StudyDirectory
+from open_guards import OPEN_TEXT
 
 pytestmark = needs_networks
 
-HEAD = """
+HEAD = (
+    OPEN_TEXT
+    + """
 brokerlab: 1
 study: struck
 goals: {question: What do faults cost?}
 system: {brokers: {nats: {driver: nats, preset: durable}}, ensemble: {nodes: 3, join: cluster}}
 metrics: [latency, delivery]
-analysis:
-  guards:
-    {generator_cpu: 100 %, subscriber_cpu: 100 %, schedule_lag_p99: 60 s, receive_lag_p99: 60 s, steal: 100 %}
 scenario:
   placement: {publishers: round-robin, subscribers: round-robin}
   variables: {qos: [0, 1, 2]}
   topology: {shape: mesh, sites: 3, rtt: 4 ms}
 """
+)
 LOAD = """
   workload:
     publishers: 3

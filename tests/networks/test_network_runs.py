@@ -13,10 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from network_rig import hear_ctrl_c, left, needs_networks
 
+from open_guards import OPEN_TEXT
+
 pytestmark = needs_networks
 
 # The guards are wide open: a test machine may be as busy as it likes.
-STUDY = """
+STUDY = (
+    """
 brokerlab: 1
 study: far
 goals: {question: What does distance cost?}
@@ -30,10 +33,9 @@ deploy:
   repetitions: 1
   phases: {warmup: 200 ms, measure: 1 s, drain: 5 s}
   captures: [publisher, broker, router]
-analysis:
-  guards:
-    {generator_cpu: 100 %, subscriber_cpu: 100 %, schedule_lag_p99: 10 s, receive_lag_p99: 10 s, steal: 100 %}
 """
+    + OPEN_TEXT
+)
 
 
 def command(*words):

@@ -16,11 +16,13 @@ from network_rig import both, hear_ctrl_c, needs_networks, two_sites
 
 from brokerlab.brokers.base import Node
 from brokerlab.brokers.process import BrokerProcess
+from open_guards import OPEN_TEXT
 
 pytestmark = needs_networks
 
 # Each node has clients of its own on its site; our own bridge stands beside the first.
-STUDY = """
+STUDY = (
+    """
 brokerlab: 1
 study: grouped
 goals: {question: Whose is this process?}
@@ -39,10 +41,9 @@ deploy:
   repetitions: 1
   phases: {warmup: 200 ms, measure: 1 s, drain: 5 s}
   captures: [broker]
-analysis:
-  guards:
-    {generator_cpu: 100 %, subscriber_cpu: 100 %, schedule_lag_p99: 10 s, receive_lag_p99: 10 s, steal: 100 %}
 """
+    + OPEN_TEXT
+)
 INSTRUMENTS = ("carrier_process", "capture_process", "resource_tracker", "forkserver")
 STRAY = "import os, time; os.fork() or (os.execve('/bin/sleep', ['sleep', '60'], {}))\ntime.sleep(0.5)"
 
