@@ -15,7 +15,7 @@ from typing import Self
 import psutil
 
 from brokerlab.lab.energy import Package, joules, packages
-from brokerlab.load.arrival import wall_less_monotonic_ns
+from brokerlab.load.wallclock import wall_less_monotonic_ns
 
 PERIOD_S = 0.5
 _IDLE = slice(3, 5)  # idle and waiting for storage; this and the next:

@@ -7,9 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from brokerlab.load import readwalk, wire
+from brokerlab.load import readwalk, wallclock, wire
 from brokerlab.load.alarm import now_ns
-from brokerlab.load.arrival import difference_ns
 from brokerlab.load.gather import Gather
 from brokerlab.load.lag import Lag
 from brokerlab.load.pace import Pace
@@ -94,10 +93,11 @@ class Reader:
             return events
         places, left = self._table.parted(events)
         begin, round_ns = 0, now_ns()
+        wallclock.refresh(round_ns)
         while begin < places.size:
             done = self._table.read(
                 places, begin, self._view, self._rows.columns(), self._acks,
-                level=self._level, difference_ns=difference_ns(round_ns), piece_bytes=self._room.piece_bytes,
+                level=self._level, piece_bytes=self._room.piece_bytes,
             )  # fmt: skip
             begin, before = done.place + done.is_cut, begin
             left = self._after_round(
@@ -114,10 +114,11 @@ class Reader:
         """
         if self._table is None or self._shared is None or not self._table.all.size:
             return None
+        wallclock.refresh(now_ns())
         everybody = self._table.all
         small_bytes = (self._room.buffer_bytes or 0) if self._room.grows else 0
         done = self._table.watch(
-            self._view, self._rows.columns(), self._acks, level=self._level, difference_ns=difference_ns(now_ns()),
+            self._view, self._rows.columns(), self._acks, level=self._level,
             piece_bytes=self._room.piece_bytes, looks=max(1, min(_MOST_LOOKS, int(_WATCH_S / pause_s))),
             pause_ns=round(pause_s * 1e9), counts=self._shared, delivered_at=self._place,
             overtaken_at=-1 if self._overtaken_at is None else self._overtaken_at, orders=self._orders_fd,

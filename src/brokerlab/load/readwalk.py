@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from brokerlab.load.arrival import CLOSE_ENOUGH_NS, LATE_NS, OUT_OF_ORDER, SO_TIMESTAMPNS
+from brokerlab.load import wallclock
+from brokerlab.load.arrival import LATE_NS, OUT_OF_ORDER, SO_TIMESTAMPNS
+from brokerlab.load.wallclock import CLOSE_ENOUGH_NS
 from brokerlab.load.wire import Bytes, Longs, compiled, count_overtaken, walk_deliveries
 
 _recvmsg: Any = types.ExternalFunction("recvmsg", types.int64(types.int32, types.uintp, types.int32))
@@ -43,8 +45,14 @@ _STAMPED = SO_TIMESTAMPNS << 32 | socket.SOL_SOCKET  # level and type of the con
 _OUT_OF_ORDER_WORD, _OUT_OF_ORDER_SHIFT = _INFO + OUT_OF_ORDER.start // 8, 8 * (OUT_OF_ORDER.start % 8)
 _WORDS = _INFO + _INFO_BYTES // 8 + 1
 _POLLIN = select.POLLIN
-_MONOTONIC, _TCP, _TCP_INFO = 1, socket.IPPROTO_TCP, socket.TCP_INFO
+_REALTIME, _MONOTONIC = 0, 1
+_TCP, _TCP_INFO = socket.IPPROTO_TCP, socket.TCP_INFO
 DONT_WAIT = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+
+
+CLOCKS: Longs = np.frombuffer(wallclock.STATE, dtype=np.int64)  # the same as for reads in Python
+note: Any = compiled("void(i8[::1], i8, i8)")(wallclock.note)
+place: Any = compiled("i8(i8[::1], i8, i8)")(wallclock.place)
 
 
 def words() -> Longs:
@@ -72,8 +80,20 @@ def wait(words: Longs, fd: int, duration_ns: int) -> int:
     return _ppoll(np.uintp(base + 8 * _POLL), np.uintp(1), np.uintp(base + 8 * _TIME), np.uintp(0)) > 0
 
 
-@compiled("UniTuple(i8, 2)(i8, i8[::1], u1[::1], i8, i8)")
-def _receive(fd: int, words: Longs, buffer: Bytes, length: int, difference_ns: int) -> tuple[int, int]:
+@compiled("i8(i8[::1], i8[::1])")
+def _look(words: Longs, clocks: Longs) -> int:
+    """As wallclock.look; who calls from Python refreshes `clocks` itself. `words` has the time of now or just after."""
+    now = monotonic_ns(words)
+    _clock_gettime(np.int32(_REALTIME), np.uintp(words.ctypes.data + 8 * _TIME))
+    wall = words[_TIME] * 1_000_000_000 + words[_TIME + 1]
+    after = monotonic_ns(words)
+    if after - now <= CLOSE_ENOUGH_NS:
+        note(clocks, wall - (now + after) // 2, now)
+    return now
+
+
+@compiled("UniTuple(i8, 2)(i8, i8[::1], u1[::1], i8, i8[::1])")
+def _receive(fd: int, words: Longs, buffer: Bytes, length: int, clocks: Longs) -> tuple[int, int]:
     """Bytes behind the first `length` of the buffer, and when they came by the kernel's stamp; `words` has the time."""
     base = words.ctypes.data
     words[0], words[1] = 0, 0
@@ -81,10 +101,10 @@ def _receive(fd: int, words: Longs, buffer: Bytes, length: int, difference_ns: i
     words[4], words[5], words[6] = base + 8 * _CONTROL, 8 * _CONTROL_WORDS, 0
     words[_IOVEC], words[_IOVEC + 1] = buffer.ctypes.data + length, buffer.size - length
     got = _recvmsg(np.int32(fd), np.uintp(base), np.int32(DONT_WAIT))
-    now = monotonic_ns(words)
+    now = _look(words, clocks)
     if words[5] >= 8 * _CONTROL_WORDS and words[_CONTROL + 1] == _STAMPED:
         stamp = words[_CONTROL + 2] * 1_000_000_000 + words[_CONTROL + 3]
-        return got, min(stamp - difference_ns, now)
+        return got, place(clocks, stamp, now)
     return got, now
 
 
@@ -101,11 +121,11 @@ def _out_of_order(fd: int, words: Longs) -> int:
 
 @compiled(
     "UniTuple(i8, 12)(i8, i8[::1], u1[::1], i8, i8, i8[:, ::1], i8, u1[::1], u1[::1], i8[::1], i8[:, ::1],"
-    " i8, i8, i8, i8, i8)"
+    " i8[::1], i8, i8, i8, i8)"
 )
 def read_walk(
     fd: int, words: Longs, buffer: Bytes, length: int, level: int, rows: Longs, row: int, held: Bytes, acks: Bytes,
-    highest: Longs, notes: Longs, difference_ns: int, last_ns: int, out_of_order: int, piece_bytes: int, most: int,
+    highest: Longs, notes: Longs, clocks: Longs, last_ns: int, out_of_order: int, piece_bytes: int, most: int,
 ) -> tuple[int, int, int, int, int, int, int, int, int, int, int, int]:  # fmt: skip
     """Reads up to `most` pieces behind the first `length` bytes of the buffer, and their messages into rows.
 
@@ -116,7 +136,7 @@ def read_walk(
     """
     at, over, pieces, whole, got, used, again, why = 0, 0, 0, 0, 0, 0, 0, 0
     while pieces < most and length < buffer.size and why == 0:
-        came, arrived = _receive(fd, words, buffer, length, difference_ns)
+        came, arrived = _receive(fd, words, buffer, length, clocks)
         if came <= 0:
             got = got if pieces else came
             break

@@ -59,12 +59,12 @@ class Round(NamedTuple):
 
 @compiled(
     "UniTuple(i8, 11)(i8[::1], i8[:, ::1], u1[:, ::1], u1[:, ::1], i8[:, ::1], i8[::1], u1[::1], i8, i8[:, ::1],"
-    " i4[::1], i8[::1], i8[::1], i8, u1[::1], i8[:, ::1], i8[:, ::1], i8, i8, i8, i8)"
+    " i4[::1], i8[::1], i8[::1], i8, u1[::1], i8[:, ::1], i8[:, ::1], i8[::1], i8, i8, i8)"
 )
 def _read_round(
     places: Longs, table: Longs, left: Bytes, held: Bytes, highest: Longs, words: Longs, buffer: Bytes, level: int,
     rows: Longs, subscribers: NDArray[np.int32], received: Longs, resolutions: Longs, row: int, acks: Bytes,
-    notes: Longs, told: Longs, difference_ns: int, piece_bytes: int, begin: int, blind: int,
+    notes: Longs, told: Longs, clocks: Longs, piece_bytes: int, begin: int, blind: int,
 ) -> tuple[int, int, int, int, int, int, int, int, int, int, int]:  # fmt: skip
     """Serves `places` from `begin` on; returns the fields of a Round. `told` gets a row for every piece.
 
@@ -79,7 +79,7 @@ def _read_round(
         first = row
         at, length, why, row, more_over, count, whole, got, answers, more, last_ns, order = readwalk.read_walk(
             table[here, _FD], words, buffer, length, level, rows, row, held[here], acks[used:], highest[here], notes,
-            difference_ns, table[here, _LAST], table[here, _OUT_OF_ORDER], piece_bytes, notes.shape[0],
+            clocks, table[here, _LAST], table[here, _OUT_OF_ORDER], piece_bytes, notes.shape[0],
         )  # fmt: skip
         table[here, _BYTES], table[here, _UNSENT] = whole, 0
         if count == 0 and blind and got < 0:
@@ -130,12 +130,12 @@ def _is_full(places: Longs, table: Longs, small_bytes: int, full_ns: int, elapse
 
 @compiled(
     "UniTuple(i8, 12)(i8[::1], i8[:, ::1], u1[:, ::1], u1[:, ::1], i8[:, ::1], i8[::1], u1[::1], i8, i8[:, ::1],"
-    " i4[::1], i8[::1], i8[::1], i8, u1[::1], i8[:, ::1], i8[:, ::1], i8, i8, i8, i8, i8[::1], i8, i8, i8, i8, i8)"
+    " i4[::1], i8[::1], i8[::1], i8, u1[::1], i8[:, ::1], i8[:, ::1], i8[::1], i8, i8, i8, i8[::1], i8, i8, i8, i8, i8)"
 )
 def _watch(
     places: Longs, table: Longs, left: Bytes, held: Bytes, highest: Longs, words: Longs, buffer: Bytes, level: int,
     rows: Longs, subscribers: NDArray[np.int32], received: Longs, resolutions: Longs, row: int, acks: Bytes,
-    notes: Longs, told: Longs, difference_ns: int, piece_bytes: int, looks: int, pause_ns: int, counts: Longs,
+    notes: Longs, told: Longs, clocks: Longs, piece_bytes: int, looks: int, pause_ns: int, counts: Longs,
     delivered_at: int, overtaken_at: int, orders: int, small_bytes: int, full_ns: int,
 ) -> tuple[int, int, int, int, int, int, int, int, int, int, int, int]:  # fmt: skip
     """Some rounds with a pause before each, until one has to be cut; the window is told after each.
@@ -151,7 +151,7 @@ def _watch(
         first = row
         turn, why, at, length, got, row, more_over, more, count, more_opened, unsent = _read_round(
             places, table, left, held, highest, words, buffer, level, rows, subscribers, received, resolutions, row,
-            acks, notes, told[pieces:], difference_ns, piece_bytes, 0, 1,
+            acks, notes, told[pieces:], clocks, piece_bytes, 0, 1,
         )  # fmt: skip
         over += more_over
         again += more
@@ -241,24 +241,24 @@ class Table:
 
     def read(
         self, places: Longs, begin: int, buffer: Bytes, rows: Columns, acks: Bytes, *,
-        level: int, difference_ns: int, piece_bytes: int,
+        level: int, piece_bytes: int,
     ) -> Round:  # fmt: skip
         """A round over those places from `begin` on. `rows` are the columns to fill, and the first row that is free."""
         done = _read_round(
             places, self._table, self._left, self._held, self._highest, self._words, buffer, level, *rows, acks,
-            self._notes, self._told, difference_ns, piece_bytes, begin, 0,
+            self._notes, self._told, readwalk.CLOCKS, piece_bytes, begin, 0,
         )  # fmt: skip
         return Round(*done, elapsed_ns=0)
 
     def watch(
-        self, buffer: Bytes, rows: Columns, acks: Bytes, *, level: int, difference_ns: int, piece_bytes: int,
+        self, buffer: Bytes, rows: Columns, acks: Bytes, *, level: int, piece_bytes: int,
         looks: int, pause_ns: int, counts: Longs, delivered_at: int, overtaken_at: int, orders: int, small_bytes: int,
     ) -> Round:  # fmt: skip
         """Rounds over all, with a pause before each; `counts` are what the window knows of deliveries."""
         return Round._make(
             _watch(
                 self.all, self._table, self._left, self._held, self._highest, self._words, buffer, level, *rows, acks,
-                self._notes, self._told, difference_ns, piece_bytes, looks, pause_ns, counts, delivered_at,
+                self._notes, self._told, readwalk.CLOCKS, piece_bytes, looks, pause_ns, counts, delivered_at,
                 overtaken_at, orders, small_bytes, FULL_NS,
             )
         )  # fmt: skip

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from brokerlab.load.arrival import ask_for_stamps, read_stamped, wall_less_monotonic_ns
+from brokerlab.load.arrival import ask_for_stamps, read_stamped
+from brokerlab.load.wallclock import wall_less_monotonic_ns
 
 pytestmark = pytest.mark.unit
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.load import readwalk, wire
-from brokerlab.load.arrival import Stamps, ask_for_stamps, difference_ns, read_stamped
+from brokerlab.load.arrival import Stamps, ask_for_stamps, read_stamped
 from brokerlab.load.packets import PingResp, Publish, PubRel
 
 pytestmark = pytest.mark.unit
@@ -37,7 +37,7 @@ class Reader:
         at, length, why, self.row, over, pieces, whole, got, used, again, self.last_ns, self.out_of_order = (
             readwalk.read_walk(
                 self.sock.fileno(), self.words, self.buffer, self.left, LEVEL, self.rows, self.row, self.held,
-                self.acks, self.highest, self.notes, difference_ns(time.monotonic_ns()), self.last_ns,
+                self.acks, self.highest, self.notes, readwalk.CLOCKS, self.last_ns,
                 self.out_of_order, piece_bytes, most,
             )
         )  # fmt: skip
