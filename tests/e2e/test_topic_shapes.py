@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pyarrow.dataset as ds
 import pytest
 
 from brokerlab.brokers.base import Found
@@ -154,3 +155,14 @@ def test_latency_of_a_replay_counts_from_the_subscription(tables, broker):
 
     assert {kind: row["n"] for kind, row in latency.items() if row["n"]} == {"subscribe": 4 * 2 * TOPICS}
     assert latency["subscribe"]["min_ms"] > 0
+
+
+@pytest.mark.parametrize("broker", ["honest", "other", "mosquitto"])
+def test_nobody_hears_how_the_broker_is_made_to_forget(analysed, tables, broker):
+    """Publishers end with empty retained messages; who heard those would have got what nobody published."""
+    (run,) = rows(tables, "runs", broker, "replay")
+    sessions = ds.dataset(analysed.run(run["run_id"]).raw("sessions"), format="parquet").to_table().to_pylist()
+    ended = [(row["at_ns"], row["node"]) for row in sessions if row["event"] == "disconnect"]
+
+    publishers = 1 if broker == "other" else BASE.publishers
+    assert [node for _, node in sorted(ended)] == BASE.subscribers * ["subscribers/0"] + publishers * ["publishers/0"]

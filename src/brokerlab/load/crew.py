@@ -193,6 +193,7 @@ class Crew:
 
     def leave(self, closed: Sequence[int]) -> Left:
         """Ends the connections of publishers with wills: these without DISCONNECT, the others with."""
+        self._stop_hearers()
         nodes = self._nodes("publishers")
         self._tell(nodes, Leave(tuple(closed)))
         answers = self._gather(nodes, Left, within_s=_STOP_S, waiting_for="the publishers to leave").values()
@@ -203,8 +204,18 @@ class Crew:
 
     def stop(self) -> dict[str, Stopped]:
         """What each worker says of itself, after it disconnected and closed its files."""
-        self._tell(self._nodes(), Stop())
-        return self._gather(self._nodes(), Stopped, within_s=_STOP_S, waiting_for="the workers to finish their files")
+        self._stop_hearers()
+        return self._stop(self._nodes())
+
+    def _stop_hearers(self) -> None:
+        """Where messages were retained: publishers have the broker forget them, which who still hears would hear."""
+        if any(spec.workload.retain for spec in self._specs):
+            self._stop([spec.node for spec in self._specs if not spec.publishes])
+
+    def _stop(self, nodes: Sequence[str]) -> dict[str, Stopped]:
+        """The last words of these workers, some of which may have been said before."""
+        self._tell([node for node in nodes if not self._has_stopped(node)], Stop())
+        return self._gather(nodes, Stopped, within_s=_STOP_S, waiting_for="the workers to finish their files")
 
     # -- below the words ------------------------------------------------------------------------------------------
 
