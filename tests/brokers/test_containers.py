@@ -274,17 +274,16 @@ def test_what_a_killed_brokerlab_left_is_removed(box, tmp_path, monkeypatch):
     text = f"""
 import sys, time
 from pathlib import Path
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path[:] = {sys.path!r}  # what pytest put there, for this file and what it imports
 import test_containers as own
 with own.process_of(own.node_on({port}, Path({str(tmp_path)!r}) / "0"), folder=Path({str(tmp_path)!r}) / "0"):
     print("up", flush=True)
     time.sleep(600)
 """
-    other = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
-    assert other.stdout.readline() == "up\n"
-    other.send_signal(signal.SIGKILL)
-    other.wait(30)
-    other.stdout.close()
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as other:
+        told = other.stdout.readline()
+        other.send_signal(signal.SIGKILL)
+    assert told == "up\n"
 
     assert len(box.names()) == 1  # an engine keeps what it was told to run
     (leftover,) = find_leftovers().leftovers
