@@ -1,18 +1,23 @@
 """Many connections: how fast they are made, what one costs, and whether the schedule is kept with all of them open.
 
-Each publisher sends a message a second through Mosquitto to one subscriber. A plain loop of blocking sockets stands
-beside our connects, in the same minute: it is what the kernel and the broker allow to one who waits for each.
+Each publisher sends a message a second through Mosquitto to one subscriber. Beside our connects stand, within the same
+minutes, those of mqttwrk where it is here, and those of a plain loop of blocking sockets: what the kernel and the
+broker allow to one who waits for each. All are counted by the kernel's number of TCP sockets, whoever opened them.
 """
 
 import resource
 import socket
+import threading
 import time
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.table import Table
 
 from bench.broker import HOST, broker
+from bench.tools import MQTTWRK, Load, start, stop
 from brokerlab import inventory
 from brokerlab.lab.sampling import read_cpu_ns
 from brokerlab.lab.surroundings import read_machine
@@ -25,6 +30,9 @@ from brokerlab.study.values import Guards, Qos, Schedule, Workload
 SECONDS = 10.0
 _SPARE_FILES = 500
 _PLAIN = 2_000  # connections of the plain loop
+_PEER = 5_000  # of mqttwrk, which takes a third of a MiB for each
+_LOOK_S = 0.01
+_PATIENCE_S = 60.0
 _FEW = 10  # a tenth of the connections shows what all of them share
 
 
@@ -35,18 +43,70 @@ def most_connections(asked: int) -> int:
     return min(asked, hard - _SPARE_FILES)
 
 
+class Sockets:
+    """A context manager that watches how many TCP sockets the machine has, both ends of a connection on loopback."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[float, int]] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._look()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        line = next(each for each in Path("/proc/net/sockstat").read_text().splitlines() if each.startswith("TCP:"))
+        self._seen.append((time.monotonic(), int(line.split()[2])))
+
+    def _watch(self) -> None:
+        while not self._over.wait(_LOOK_S):
+            self._look()
+
+    def made(self) -> int:
+        """The most connections at a time since the beginning."""
+        return (max(seen for _, seen in self._seen) - self._seen[0][1]) // 2
+
+    def per_s(self, count: int) -> float:
+        """Connects a second, from the first twentieth of so many to the last."""
+        first = self._seen[0][1]
+        times = [next(at for at, seen in self._seen if seen - first >= 2 * count * share) for share in (0.05, 0.95)]
+        return 0.9 * count / (times[1] - times[0])
+
+
 def plain_per_s(port: int, count: int) -> float:
     sockets = []
-    began = time.monotonic()
-    for number in range(count):
-        sock = socket.create_connection((HOST, port))
-        sock.sendall(Connect(f"plain-{number}", 60).encode())
-        sock.recv(4)
-        sockets.append(sock)
-    seconds = time.monotonic() - began
+    with Sockets() as watched:
+        for number in range(count):
+            sock = socket.create_connection((HOST, port))
+            sock.sendall(Connect(f"plain-{number}", 60).encode())
+            sock.recv(4)
+            sockets.append(sock)
+        time.sleep(2 * _LOOK_S)
     for sock in sockets:
         sock.close()
-    return count / seconds
+    return watched.per_s(count)
+
+
+def peer_per_s(port: int, count: int) -> float | None:
+    """Of mqttwrk, whose publishers all connect before the first message; None where it is not here or not able to."""
+    if not MQTTWRK.is_here:
+        return None
+    deadline = time.monotonic() + _PATIENCE_S
+    subscribers, publishers = MQTTWRK.commands(Load(port, qos=0, publishers=count, subscribers=1))
+    with Sockets() as watched:
+        processes = start([*subscribers, *publishers])
+        while watched.made() < count and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
+        stop(processes)
+    return watched.per_s(count) if watched.made() >= count else None
 
 
 def own_bytes(pid: int) -> int:
@@ -60,6 +120,8 @@ def run(asked: int) -> None:
     with inventory.temporary_folder("brokerlab-bench-") as folder:
         with broker(folder) as process:
             plain = plain_per_s(process.node.port, min(_PLAIN, count))
+        with broker(folder / "peer") as process:
+            peer = peer_per_s(process.node.port, min(_PEER, count))
         with broker(folder / "few") as process:
             few_bytes, _ = measure(process.node.port, count // _FEW, folder / "run-few")
         with broker(folder / "ours") as process:
@@ -70,7 +132,11 @@ def run(asked: int) -> None:
     table = Table(title=f"{count:,} connections at 1 message a second each, through Mosquitto")
     table.add_column("what")
     table.add_column("value", justify="right")
-    for title, value in [("plain loop, connects a second", f"{plain:,.0f}"), memory, *rows]:
+    connects = [
+        ("plain loop, connects a second", f"{plain:,.0f}"),
+        ("mqttwrk, connects a second", "not measured" if peer is None else f"{peer:,.0f}"),
+    ]
+    for title, value in [*connects, memory, *rows]:
         table.add_row(title, value)
     Console(width=110).print(table)
 
@@ -89,9 +155,11 @@ def measure(port: int, count: int, folder: Path) -> tuple[int, list[tuple[str, s
     with Crew(specs) as crew:
         pid = crew.pids()["publishers/0"]
         before = own_bytes(pid)
-        began = time.monotonic()
-        crew.connect(timeout_s=30)
-        connect_s = time.monotonic() - began
+        with Sockets() as watched:
+            began = time.monotonic()
+            crew.connect(timeout_s=30)
+            connect_s = time.monotonic() - began
+            time.sleep(2 * _LOOK_S)
         crew.subscribe(timeout_s=30)
         start_ns = time.monotonic_ns() + 10**9
         end_ns = start_ns + int(SECONDS * 1e9)
@@ -109,7 +177,7 @@ def measure(port: int, count: int, folder: Path) -> tuple[int, list[tuple[str, s
     meter = read_meter(stopped)
     steal = (last.steal_ticks - first.steal_ticks) / max(1, last.all_ticks - first.all_ticks)
     return memory, [
-        ("ours, connects a second", f"{count / connect_s:,.0f}"),
+        ("ours, connects a second", f"{watched.per_s(count):,.0f}; {count / connect_s:,.0f} to the last answer"),
         ("generator CPU, of one core", f"{100 * used / (SECONDS / 4 * 1e9):.0f} %"),
         ("schedule lag p50, p99", f"{meter.lag_p50_ms:.2f} ms, {meter.lag_p99_ms:.2f} ms"),
         ("cores taken by other machines", f"{100 * steal:.1f} % (limit of a valid run: {Guards().steal_percent:g} %)"),

@@ -65,10 +65,11 @@ def _mqttv5(load: Load) -> Commands:
     ]  # fmt: skip
 
 
+MQTTWRK = Tool("mqttwrk", "mqttwrk", _mqttwrk, qos=(0, 1))  # aborts at QoS 2
 TOOLS = (
     Tool("mosquitto_pub/sub", "mosquitto_pub", _mosquitto),
     Tool("paho", "", _paho),
-    Tool("mqttwrk", "mqttwrk", _mqttwrk, qos=(0, 1)),  # aborts at QoS 2
+    MQTTWRK,
     Tool("mqttv5-cli", "mqttv5", _mqttv5, level=5),
 )
 
