@@ -25,7 +25,7 @@ system: {{brokers: {{b: {{driver: {driver}}}}}}}
 metrics: [latency, delivery]
 scenario:
   workload: {{schedule: {{rate: {rate}/s}}, qos: 1, payload: 300 B, subscribers: {subscribers}, pause: {pause}}}
-deploy: {{repetitions: 1, phases: {{warmup: {warmup}, measure: 1 s, drain: 30 s}}}}
+deploy: {{repetitions: 1, phases: {{warmup: {warmup}, measure: {measure}, drain: 30 s}}}}
 """
     + OPEN_TEXT
 )
@@ -39,7 +39,7 @@ class Nobody(Watcher):
 def run(folder, **study):
     """(manifest, publications, deliveries) of one run."""
     file = folder / "study.yaml"
-    file.write_text(STUDY.format(**{"subscribers": 1, "warmup": "0 s"} | study))
+    file.write_text(STUDY.format(**{"subscribers": 1, "warmup": "0 s", "measure": "1 s"} | study))
     read = read_study(file, drivers={name: _facts(each, each.find()) for name, each in DRIVERS.items()})
     directory = RunDirectory(folder / "run")
     make_run(make_plan(read, missing={}).runs[0], read, directory, watcher=Nobody())
@@ -53,18 +53,21 @@ def run(folder, **study):
 def test_what_a_patient_broker_holds_back_is_all_read_after_the_pause(tmp_path):
     """The scripted broker keeps everything; every arrival lies within the resolution that is told of it."""
     manifest, publications, deliveries = run(
-        tmp_path, driver="scripted", rate=1000, subscribers=2, warmup="0.2 s", pause="{after: 0.25 s, for: 0.5 s}"
-    )
+        tmp_path, driver="scripted", rate=1000, subscribers=2, warmup="0.2 s", measure="3.3 s",
+        pause="{after: 0.25 s, for: 1 s}",
+    )  # fmt: skip
 
     sent_ns = {row["seq"]: row["sent_ns"] for row in publications}
-    assert sorted(row["seq"] for row in deliveries) == sorted([*range(1200)] * 2)
+    assert sorted(row["seq"] for row in deliveries) == sorted([*range(3500)] * 2)
     assert all(row["acked_ns"] is not None for row in publications)
     (measure_ns,) = [phase["start_ns"] for phase in manifest["phases"] if phase["name"] == "measure"]
-    begin_ns, end_ns = measure_ns + 250_000_000, measure_ns + 750_000_000
-    waited = [row for row in deliveries if begin_ns + 50_000_000 < sent_ns[row["seq"]] < end_ns - 50_000_000]
-    assert waited
+    begin_ns, end_ns = measure_ns + 250_000_000, measure_ns + 1_250_000_000
     assert all(row["received_ns"] >= sent_ns[row["seq"]] for row in deliveries)
-    assert max(row["resolution_ns"] for row in waited) > 400_000_000  # nobody saw when they came
+    # Those of one read share the stamp of its last byte: nobody saw when the first of them came. On a busy machine
+    # the pause begins late, and what came before that was seen.
+    waited = [row for row in deliveries if begin_ns + 50_000_000 < sent_ns[row["seq"]] < end_ns - 50_000_000]
+    longest = max(waited, key=lambda row: row["received_ns"] - sent_ns[row["seq"]])
+    assert longest["resolution_ns"] > (longest["received_ns"] - sent_ns[longest["seq"]]) / 5
     assert manifest["surroundings"]["socket_backlog_bytes"] < 100_000
     assert "receive lag" not in str(manifest["verdict"])
 

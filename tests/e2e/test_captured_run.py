@@ -1,5 +1,6 @@
 """A run on a real Mosquitto, captured: what the wire says agrees with what our clients recorded (M-24, M-26)."""
 
+import pyarrow.dataset as ds
 import pytest
 
 from brokerlab.brokers.base import Found
@@ -75,9 +76,21 @@ def rows(results, table):
     return read_table(results, table).to_pylist()
 
 
+def on_the_wire_in_measure(results):
+    """(fewest, most) publications: each passed it between its sending and its acknowledgement, however late it was."""
+    (run,) = results.runs()
+    (measure,) = [phase for phase in run.manifest()["phases"] if phase["name"] == "measure"]
+    start_ns, end_ns = measure["start_ns"], measure["end_ns"]
+    publications = ds.dataset(run.raw("publications"), format="parquet").to_table().to_pylist()
+    times_ns = [(row["sent_ns"], row["acked_ns"]) for row in publications]
+    return (
+        sum(start_ns <= sent_ns and acked_ns < end_ns for sent_ns, acked_ns in times_ns),
+        sum(start_ns <= acked_ns and sent_ns < end_ns for sent_ns, acked_ns in times_ns),
+    )
+
+
 def test_the_wire_has_as_many_publications_as_the_clients(results):
     """Each in the measure phase, to the broker and to every subscriber; none twice."""
-    (sent,) = [row for row in rows(results, "throughput") if row["window"] == "send"]
     legs = {row["leg"]: row for row in rows(results, "legs") if row["tap"] == "broker"}
     (ledger,) = rows(results, "delivery")
     (publishes,) = [
@@ -86,8 +99,8 @@ def test_the_wire_has_as_many_publications_as_the_clients(results):
         if (row["tap"], row["phase"], row["packet_type"]) == ("broker", "measure", "PUBLISH")
     ]
 
-    # What was due at the end of a phase may leave after it.
-    assert abs(legs["to broker"]["messages"] - sent["published"]) <= PUBLISHERS
+    fewest, most = on_the_wire_in_measure(results)
+    assert 0 < fewest <= legs["to broker"]["messages"] <= most
     assert legs["from broker"]["messages"] == legs["through broker"]["messages"]
     assert legs["from broker"]["messages"] == SUBSCRIBERS * legs["to broker"]["messages"]
     assert publishes["to_broker_packets"] == legs["to broker"]["messages"]
@@ -108,16 +121,16 @@ def test_every_publication_of_the_run_is_on_the_wire(results):
 
 
 def test_time_in_the_broker_is_within_what_the_clients_saw(results):
-    """Between the two stand our own sockets: the wire's time is shorter, and not of another order."""
+    """Between the two stand our own sockets: the wire's time is shorter."""
     through, apart = (
         next(row for row in rows(results, "legs") if (row["leg"], row["tap"]) == ("through broker", tap))
         for tap in ("broker", "publisher → subscriber")
     )
     latency = {row["kind"]: row for row in rows(results, "latency") if row["group"] == "all"}
 
-    assert through["messages"] == pytest.approx(latency["sent"]["n"], rel=0.02)
+    fewest, most = on_the_wire_in_measure(results)
+    assert SUBSCRIBERS * fewest <= through["messages"] <= SUBSCRIBERS * most
     assert 0 < through["p50_ms"] <= 1.1 * latency["intended"]["p50_ms"]
-    assert through["p50_ms"] > 0.02 * latency["sent"]["p50_ms"]
     assert through["negative_count"] == apart["negative_count"] == 0
     assert apart["messages"] == through["messages"]
 
