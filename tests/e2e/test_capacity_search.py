@@ -4,6 +4,8 @@ A busy machine may fail any trial, so no outcome is asserted but those that the 
 follows from the trials before it is.
 """
 
+from dataclasses import asdict
+
 import pytest
 from side_by_side import make_runs_side_by_side
 
@@ -60,18 +62,19 @@ def searched(tmp_path_factory, spark):
 
 
 def attempts(manifest):
-    made = [trial for trial in manifest["search"]["trials"] if trial["phase"] != "measure"]
-    return [Attempt(trial["rate_per_s"], Outcome(trial["outcome"])) for trial in made]
+    """(those of the search, that at the rate which it found)."""
+    made = [Attempt(trial["rate_per_s"], Outcome(trial["outcome"])) for trial in manifest["search"]["trials"]]
+    assert [trial["phase"] == "measure" for trial in manifest["search"]["trials"]] == [False] * (len(made) - 1) + [True]
+    return made[:-1], made[-1:]
 
 
 def test_every_rate_follows_from_the_trials_before_it_and_the_result_from_all(searched):
-    made = attempts(searched[1])
+    made, measured = attempts(searched[1])
 
     for number, attempt in enumerate(made):
         assert next_rate(made[:number], TERMS) == attempt.rate_per_s
     assert next_rate(made, TERMS) is None
-    result = searched[1]["search"]["found"]
-    assert (result["rate_per_s"], result["high_per_s"]) == (found(made).rate_per_s, found(made).high_per_s)
+    assert searched[1]["search"]["found"] == asdict(found(made, measured))
     assert searched[1]["verdict"] == {"value": "valid", "reasons": []}
 
 

@@ -29,7 +29,7 @@ SEARCH = {
             {"phase": "trial-1", "rate_per_s": 10.0, "outcome": "failed", "why": ["nothing arrived"]},
             {"phase": "measure", "rate_per_s": 5.0, "outcome": "passed", "why": []},
         ],
-        "found": {"rate_per_s": 5.0, "low_per_s": 5.0, "high_per_s": 10.0, "is_limited": False},
+        "found": {"rate_per_s": 5.0, "low_per_s": 4.0, "high_per_s": 10.0, "is_limited": False},
     }
 }
 LINK = {"kind": "userspace", "claimed_rtt_ms": 5.0, "measured_rtt_ms": 5.5, "claimed_delay_ms": 2.5,

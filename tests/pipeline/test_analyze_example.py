@@ -135,7 +135,8 @@ def test_what_the_search_found_is_the_runs_and_the_cells(results):
         row(results, "cells", cell="broker-nats.qos-0", metric="capacity.rate_per_s"),
     )
 
-    assert (run["capacity_per_s"], run["capacity_high_per_s"], run["p99_limit_ms"]) == (5.0, 10.0, 3.0)
+    assert (run["capacity_per_s"], run["capacity_low_per_s"], run["capacity_high_per_s"]) == (5.0, 4.0, 10.0)
+    assert run["p99_limit_ms"] == 3.0
     assert (cell["n"], cell["mean"], cell["unit"]) == (1, 5.0, "1/s")
 
 

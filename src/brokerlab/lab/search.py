@@ -5,7 +5,8 @@
 
 One bad moment of a busy machine must not decide: a failure counts when a second trial at its rate failed too, a pass
 is taken at once, but the one that the search ends with is repeated. Where two trials disagree a third decides.
-So the result is an interval: from the largest rate that passed twice to the smallest that failed twice.
+The result is a rate and an interval about it, in which trials disagreed or none was made: from the largest rate that
+always passed to the smallest that always failed, the stretch that is measured at the end counting as a trial.
 A trial in which a guard of the generator was broken says nothing about the broker; twice at one rate ends the search.
 """
 
@@ -37,8 +38,8 @@ class Found:
     """The capacity lies in [low, high]; the rates are those of one publisher."""
 
     rate_per_s: float | None  # the largest that passed twice; None: not even the lowest did
-    low_per_s: float
-    high_per_s: float | None  # the smallest that failed twice; None: none did
+    low_per_s: float  # the largest up to it that always passed; 0: none did
+    high_per_s: float | None  # the smallest above it that always failed; None: none did
     is_limited: bool = False  # the generator could not go further
 
 
@@ -60,10 +61,16 @@ def next_rate(attempts: Sequence[Attempt], terms: Schedule) -> float | None:
     return low if gap is None and seen.passes(low) < _TWICE else gap
 
 
-def found(attempts: Sequence[Attempt]) -> Found:
-    """What a search that is over has found, or one that was ended as far as it came."""
-    seen = _Seen(attempts)
-    return Found(seen.low, seen.low or 0.0, seen.high, seen.is_limited)
+def found(attempts: Sequence[Attempt], measured: Sequence[Attempt] = ()) -> Found:
+    """What a search that is over has found, or one that was ended as far as it came.
+
+    What was seen while it was `measured` at the rate that was found leaves that rate as it is.
+    """
+    seen, every = _Seen(attempts), _Seen([*attempts, *measured])
+    rate, high = seen.low, seen.high
+    always = [each for each in every.rates if rate is not None and each <= rate and not every.failures(each)]
+    never = [each for each in every.rates if high is not None and each >= high and not every.passes(each)]
+    return Found(rate, max(always, default=0.0), min(never, default=None), seen.is_limited)
 
 
 def _between(low: float, high: float | None, terms: Schedule) -> float | None:

@@ -18,6 +18,7 @@ from brokerlab.load.spec import Go, Stock
 from brokerlab.study.values import Study, Workload
 
 LEAD_NS = 100_000_000  # between the order to go and the first message
+_MEASURE = "measure"  # the phase at the rate that was found
 _GRACE_NS = 500_000_000  # after a trial, before what could not be sent is given up
 _QUIET_NS = 500_000_000  # without an arrival: what is not here is lost, or as good as lost
 
@@ -53,7 +54,8 @@ class Trials:
 
     @property
     def found(self) -> Found:
-        return found([trial.attempt for trial in self.made if trial.phase != "measure"])
+        tried = [trial.attempt for trial in self.made if trial.phase != _MEASURE]
+        return found(tried, measured=[trial.attempt for trial in self.made if trial.phase == _MEASURE])
 
     def order(self, rate_per_s: float, seconds: float) -> Go:
         """The next order: all of it is measured."""
@@ -112,6 +114,6 @@ def search_reasons(trials: Trials) -> list[str]:
     """Why the rate that was found is not the broker's capacity."""
     if not trials.found.is_limited:
         return []
-    last = trials.made[-1] if trials.made[-1].phase != "measure" else trials.made[-2]
+    last = trials.made[-1] if trials.made[-1].phase != _MEASURE else trials.made[-2]
     reached = f"at least {trials.found.low_per_s:g}/s per publisher" if trials.found.low_per_s else "not known"
     return [f"capacity: {reached}; the generator was the limit at {last.rate_per_s:g}/s: {'; '.join(last.why)}"]

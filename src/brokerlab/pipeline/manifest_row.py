@@ -161,9 +161,10 @@ def _capacity_columns(manifest: Json, workload: Json) -> dict[str, Any]:
     """What a search found, of all publishers together."""
     search = manifest.get("search", {})
     found, publishers = search.get("found", {}), workload.get("publishers") or 1
-    rate, high = found.get("rate_per_s"), found.get("high_per_s")
+    rate, low, high = found.get("rate_per_s"), found.get("low_per_s"), found.get("high_per_s")
     return {
         "capacity_per_s": None if rate is None else publishers * rate,
+        "capacity_low_per_s": None if low is None else publishers * low,
         "capacity_high_per_s": None if high is None else publishers * high,
         "p99_limit_ms": search.get("p99_limit_ms"),
     }

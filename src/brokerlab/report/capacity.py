@@ -46,13 +46,14 @@ def _capacity(cell: CellResult, run: Row, trials: list[Row]) -> tuple[Entry, ...
 
 
 def _found(run: Row, tried: list[Row]) -> Entry:
-    low, high = known(run["capacity_per_s"]), known(run["capacity_high_per_s"])
-    if low is None:
+    rate, high = known(run["capacity_per_s"]), known(run["capacity_high_per_s"])
+    low = known(run.get("capacity_low_per_s", rate))  # tables of earlier versions have no such column
+    if rate is None:
         lowest = min((row["asked_per_s"] for row in tried), default=None)
         return Entry(f"below {count(lowest)}", mark="warn")
     if high is None:
-        return Entry(count(low), "at least", "warn")
-    return Entry(count(low), f"{count(low)} – {count(high)}")
+        return Entry(count(rate), f"at least {count(low)}", "warn")
+    return Entry(count(rate), f"{count(low)} – {count(high)}")
 
 
 def _beyond(run: Row, tried: list[Row]) -> Entry:

@@ -64,7 +64,8 @@ ABOUT_A_RUN = {
     "rate_per_s": REAL,  # per publisher; null where no one rate holds: ramp, step, contact, closed loops
     "window": INT,  # outstanding messages; null when the rate is given
     "capacity_per_s": REAL,  # of a search: the largest rate of all publishers that passed twice; null: none did
-    "capacity_high_per_s": REAL,  # the smallest that failed twice: the capacity lies between; null: none did
+    "capacity_low_per_s": REAL,  # the largest up to it that always passed; 0: none did
+    "capacity_high_per_s": REAL,  # the smallest above it that always failed: the capacity lies between; null: none did
     "p99_limit_ms": REAL,  # of latency, in a trial that passes
     "schedule_lag_p99_ms": REAL,
     "generator_cpu_percent": REAL,  # of the busiest worker
