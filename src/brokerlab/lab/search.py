@@ -7,7 +7,8 @@ One bad moment of a busy machine must not decide: a failure counts when a second
 is taken at once, but the one that the search ends with is repeated. Where two trials disagree a third decides.
 The result is a rate and an interval about it, in which trials disagreed or none was made: from the largest rate that
 always passed to the smallest that always failed, the stretch that is measured at the end counting as a trial.
-A trial in which a guard of the generator was broken says nothing about the broker; twice at one rate ends the search.
+A trial in which a guard of the generator was broken says nothing about the broker and is made again; four of them at
+one rate end the search: other machines on a host take cores for seconds, a generator at its limit is there every time.
 """
 
 import math
@@ -18,6 +19,7 @@ from enum import StrEnum
 from brokerlab.study.values import Schedule
 
 _TWICE = 2
+_TOO_OFTEN = 4
 _DIGITS = 4  # of the rates that are tried: nobody needs more, and people read them
 
 
@@ -104,7 +106,7 @@ class _Seen:
 
     @property
     def is_limited(self) -> bool:
-        return any(outcomes.count(Outcome.LIMITED) >= _TWICE for outcomes in self._outcomes.values())
+        return any(outcomes.count(Outcome.LIMITED) >= _TOO_OFTEN for outcomes in self._outcomes.values())
 
     @property
     def high(self) -> float | None:

@@ -119,18 +119,18 @@ def test_a_broker_that_does_not_carry_the_lowest_rate_has_no_capacity():
     assert found(search(carries(50))) == Found(None, 0, 100)
 
 
-def test_a_generator_that_is_the_limit_twice_ends_the_search_with_what_passed():
+def test_a_generator_that_is_the_limit_four_times_ends_the_search_with_what_passed():
     attempts = search(lambda rate, _: LIMITED if rate > 300 else PASSED)
 
-    assert [attempt.rate_per_s for attempt in attempts] == [100, 200, 400, 400]
+    assert [attempt.rate_per_s for attempt in attempts] == [100, 200, 400, 400, 400, 400]
     assert found(attempts) == Found(200, 200, None, is_limited=True)
 
 
-def test_a_generator_that_was_disturbed_once_tries_again():
-    attempts = search(lambda rate, number: LIMITED if number == 2 else carries(500)(rate, number))
+def test_a_generator_that_was_disturbed_for_a_while_tries_again_and_finds_the_same():
+    attempts = search(lambda rate, number: LIMITED if number in (2, 3, 4) else carries(500)(rate, number))
 
-    assert [attempt.rate_per_s for attempt in attempts[:4]] == [100, 200, 200, 400]
-    assert not found(attempts).is_limited
+    assert [attempt.rate_per_s for attempt in attempts[:6]] == [100, 200, 200, 200, 200, 400]
+    assert found(attempts) == found(search(carries(500)))
 
 
 @given(st.integers(0, 2**32), st.sampled_from([1, 5, 30]), st.floats(0, 1))
