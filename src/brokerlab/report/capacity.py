@@ -49,8 +49,8 @@ def _found(run: Row, tried: list[Row]) -> Entry:
     rate, high = known(run["capacity_per_s"]), known(run["capacity_high_per_s"])
     low = known(run.get("capacity_low_per_s", rate))  # tables of earlier versions have no such column
     if rate is None:
-        lowest = min((row["asked_per_s"] for row in tried), default=None)
-        return Entry(f"below {count(lowest)}", mark="warn")
+        failed = [row["asked_per_s"] for row in tried if row["passed"] is False]  # None: the generator was the limit
+        return Entry(f"below {count(min(failed))}" if failed else NOT_KNOWN, mark="warn")
     if high is None:
         return Entry(count(rate), f"at least {count(low)}", "warn")
     return Entry(count(rate), f"{count(low)} – {count(high)}")

@@ -3,6 +3,7 @@
 from report_example import CONTRACTS, empty_table
 
 from brokerlab.report.results import Results, Row, StudyText
+from brokerlab.report.table import Table
 
 Interval = tuple[float, float | None, float | None]
 
@@ -72,3 +73,9 @@ def delivery_row(broker: str, qos: int, number: int, verdict: str, *, granted: i
     more = dict.fromkeys(("duplicated", "duplicated_flagged", "reordered", "unexpected"), 0)
     contract = {"qos_asked": qos, "qos_granted": granted, "contract": CONTRACTS[granted], "verdict": verdict}
     return about | counts | more | contract
+
+
+def said(table: Table, column: str) -> list[str]:
+    """What stands in a column, from top to bottom."""
+    place = [each.title for each in table.columns].index(column)
+    return [row[place].text for block in table.blocks for row in block]

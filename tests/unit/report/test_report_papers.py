@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from report_values import cell_id, results_of
+from report_values import cell_id, results_of, said
 
 from brokerlab.report.capacity import peaks
 from brokerlab.report.cells import groups
@@ -21,11 +21,6 @@ def ranked(of, name, value, *, metric="projected_message_rate", kind="non-scalab
     return (
         about | own | {"low": None, "high": None, "n": 2, "extrapolates": None, "floor": None, "is_tie": None} | others
     )
-
-
-def said(table, column):
-    place = [each.title for each in table.columns].index(column)
-    return [row[place].text for block in table.blocks for row in block]
 
 
 def test_a_stress_table_has_printed_and_ours_in_one_row_and_flags_extrapolation():
