@@ -25,6 +25,7 @@ from brokerlab.load.wire import Bytes, Longs, build_publishes, compiled
 LENT, FOLLOWING, DUE, COUNT, LAST, TEMPLATE, SIZE, PAYLOAD_AT, NUMBER, TAKEN = range(10)
 COLUMNS = 10
 
+_AT_ONCE = 2_048  # messages, some 20 ms of the kernel's time: who has fallen behind still hears what else there is
 _SHORTEST_NS = 250_000  # of thousands of publishers some are due all the time: what is due meanwhile goes together
 
 
@@ -117,13 +118,14 @@ def send_due(
     """Sends what is due, and goes on to do so until a time, or until `ears` can be read.
 
     It ends early when a publisher has to be seen to, because nothing of it is left or its socket did not take all: it
-    is in `left` then, and lent no more. Returns (entries of the heap, next row, how many are in `left`).
+    is in `left` then, and lent no more; and after many messages. Returns (entries of the heap, next row, how many are
+    in `left`).
     """
-    count = 0
+    count, last = 0, min(rows.shape[1], used + _AT_ONCE)
     while True:
         now = monotonic_ns(words)
         size = pass_over(heap, size, table)
-        while size and heap[0, 0] <= now and used < rows.shape[1] and count < left.size:
+        while size and heap[0, 0] <= now and used < last and count < left.size:
             due, fd = heap[0, 0], heap[0, 1]
             row = table[fd]
             if _send_one(row, fd, due, rows, used, packet, words, time) == row[SIZE]:
@@ -136,7 +138,7 @@ def send_due(
                 left[count] = fd
                 count += 1
             size = pass_over(heap, size, table)
-        if count or used == rows.shape[1] or now >= until_ns:
+        if count or used == last or now >= until_ns:
             return size, used, count
         is_due = size > 0 and heap[0, 0] <= until_ns
         pause = (heap[0, 0] if is_due else until_ns) - monotonic_ns(words)

@@ -338,3 +338,16 @@ def test_what_fell_due_while_a_publisher_was_away_is_no_lag_of_ours():
             assert [seq for seq, *_ in rig.rows.of(number)] == [0, 1, 2]
         assert rig.account.waited == 2 * PAIRS
         assert rig.account.lag.max_ns < 5 * 10**9
+
+
+def test_who_has_fallen_far_behind_still_hears_what_else_there_is():
+    with ExitStack() as stack:
+        count, each, most = 20, 150, 2_048  # so many of each fit into its socket
+        rig = Rig(stack, count=count, rows=20_000, payload_bytes=16)
+        for publisher in rig.open.values():
+            publisher.follow(iter([np.arange(1, each + 1)]))
+        rig.lend()
+        sent = [rig.crowding.send_due(now_ns(), ears=DEAF, account=rig.account)[1] for _ in range(2)]
+
+        assert sent == [most, count * each - most]
+        assert [len(rig.rows.of(number)) for number in range(count)] == [each] * count
