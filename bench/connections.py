@@ -74,14 +74,20 @@ class Sockets:
         """The most connections at a time since the beginning."""
         return (max(seen for _, seen in self._seen) - self._seen[0][1]) // 2
 
-    def per_s(self, count: int) -> float:
-        """Connects a second, from the first twentieth of so many to the last."""
+    def per_s(self, count: int) -> float | None:
+        """Connects a second, from the first twentieth of so many to the last; None if the looks cannot tell."""
         first = self._seen[0][1]
-        times = [next(at for at, seen in self._seen if seen - first >= 2 * count * share) for share in (0.05, 0.95)]
-        return 0.9 * count / (times[1] - times[0])
+        begun, done = (
+            next((at for at, seen in self._seen if seen - first >= 2 * count * share), None) for share in (0.05, 0.95)
+        )
+        return None if begun is None or done is None or begun == done else 0.9 * count / (done - begun)
 
 
-def plain_per_s(port: int, count: int) -> float:
+def _told(per_s: float | None) -> str:
+    return "not measured" if per_s is None else f"{per_s:,.0f}"
+
+
+def plain_per_s(port: int, count: int) -> float | None:
     sockets = []
     with Sockets() as watched:
         for number in range(count):
@@ -133,8 +139,8 @@ def run(asked: int) -> None:
     table.add_column("what")
     table.add_column("value", justify="right")
     connects = [
-        ("plain loop, connects a second", f"{plain:,.0f}"),
-        ("mqttwrk, connects a second", "not measured" if peer is None else f"{peer:,.0f}"),
+        ("plain loop, connects a second", _told(plain)),
+        ("mqttwrk, connects a second", _told(peer)),
     ]
     for title, value in [*connects, memory, *rows]:
         table.add_row(title, value)
@@ -177,7 +183,7 @@ def measure(port: int, count: int, folder: Path) -> tuple[int, list[tuple[str, s
     meter = read_meter(stopped)
     steal = (last.steal_ticks - first.steal_ticks) / max(1, last.all_ticks - first.all_ticks)
     return memory, [
-        ("ours, connects a second", f"{watched.per_s(count):,.0f}; {count / connect_s:,.0f} to the last answer"),
+        ("ours, connects a second", f"{_told(watched.per_s(count))}; {count / connect_s:,.0f} to the last answer"),
         ("generator CPU, of one core", f"{100 * used / (SECONDS / 4 * 1e9):.0f} %"),
         ("schedule lag p50, p99", f"{meter.lag_p50_ms:.2f} ms, {meter.lag_p99_ms:.2f} ms"),
         ("cores taken by other machines", f"{100 * steal:.1f} % (limit of a valid run: {Guards().steal_percent:g} %)"),
