@@ -8,14 +8,17 @@ import pytest
 from broker_rig import running
 
 from brokerlab.brokers.base import Found
+from brokerlab.brokers.port import free_port
+from brokerlab.brokers.process import BrokerProcess
 from brokerlab.brokers.registry import driver
+from brokerlab.lab.proof import prove_ready
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Client, Go, Progress, WorkerSpec
 from brokerlab.load.widening import FIRST, MOST, STEP_NS
 from brokerlab.load.window import limit_of, window_of
 from brokerlab.load.wire import PACKET_IDS
 from brokerlab.record.directory import RunDirectory
-from brokerlab.study.values import AUTO, Arrivals, Qos, Schedule, Workload
+from brokerlab.study.values import AUTO, Arrivals, BrokerChoice, ClientLife, Qos, Schedule, Workload
 
 pytestmark = pytest.mark.brokers
 
@@ -130,3 +133,43 @@ def test_auto_window_is_widened_and_says_what_it_saw(port, tmp_path):
     assert publisher.window_steps[0][1] > 0
     assert publisher.window in (tried if publisher.window_settled_ns else [FIRST, *(2 * each for each in tried)])
     assert len(rows) > 32
+
+
+@pytest.mark.parametrize(("qos", "arrivals"), [(0, "saturate"), (1, "saturate"), (1, "window")])
+def test_a_loop_that_loses_its_connection_goes_on_over_the_next(tmp_path, qos, arrivals):
+    """The broker stops reading until the sockets are full, and then closes: what never left is not waited for."""
+    faults = {"stall_ms": {20: 300}, "reject": [21]}
+    schedule = (
+        Schedule(Arrivals.SATURATE, window=2_000)
+        if arrivals == "saturate"
+        else Schedule(Arrivals.WINDOW, inflight=2_000)
+    )
+    workload = Workload(
+        schedule=schedule, qos=Qos(qos), payload_bytes=16_384, clients=ClientLife(reconnect=True), subscribers=1
+    )
+    folder, port = tmp_path / "broker", free_port("127.0.0.1")
+    node = driver("scripted").node(
+        BrokerChoice("scripted", "scripted", options=faults), folder=folder, host="127.0.0.1", port=port
+    )
+    members = {"publishers/0": Client(0, "again-p", TOPIC), "subscribers/0": Client(0, "again-s", TOPIC)}
+    specs = [
+        WorkerSpec(number, index, "127.0.0.1", port, (client,), workload, 1.0, 1, tmp_path / "run")
+        for index, (number, client) in enumerate(members.items())
+    ]
+    with BrokerProcess(node, folder=folder) as process:
+        prove_ready(process, "127.0.0.1", port)
+        with Crew(specs) as crew:
+            crew.connect(timeout_s=10)
+            crew.subscribe(timeout_s=10)
+            start_ns = time.monotonic_ns() + 50_000_000
+            crew.go(Go(start_ns, start_ns, start_ns + 2 * 10**9))
+            sent = crew.sent(deadline_ns=start_ns + 30 * 10**9)
+            publisher, _ = crew.stop().values()
+
+    assert sent is not None
+    assert sent[0] == publisher.messages > 21
+    assert publisher.unsent == 0
+    events = (
+        ds.dataset(RunDirectory(tmp_path / "run").raw("sessions"), format="parquet").to_table()["event"].to_pylist()
+    )
+    assert events.count("connack") == 3

@@ -279,8 +279,8 @@ class Publishing:
         before = publisher.following
         try:
             action()
-        except BlockingIOError:
-            pass  # nothing to read after all: epoll may wake for less (epoll(7))
+        except BlockingIOError:  # nothing to read after all: epoll may wake for less (epoll(7))
+            self._look_after(fd, publisher)
         except OSError as problem:
             publisher.read_rest(self._buffer, self._view, self._releases)
             self._open.pop(fd)
@@ -349,8 +349,10 @@ class Publishing:
         self._counts[self._spec.index] += publisher.following - before
 
     def _come_again(self, publisher: Publisher) -> None:
-        """What was not handed over is due again, over the next connection."""
+        """What was not handed over is due again, over the next connection; closed loops make new messages for room."""
         publisher.leave()
+        if self._spec.is_closed:
+            publisher.give_up()
         self._away[publisher.client.number] = publisher
         if self._order.end_ns:
             self._bring_back(publisher)
