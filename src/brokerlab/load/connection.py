@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brokerlab.errors import RunError
+from brokerlab.load.broken import broken
 from brokerlab.load.packets import LEVELS, REASONS, ConnAck, Disconnect, Packet, Publish, connack_reason
 from brokerlab.load.properties import (
     MAXIMUM_PACKET_SIZE,
@@ -96,13 +97,13 @@ def publish_bytes(topic: str, workload: Workload, *, level: int) -> int:
 
 def pass_over(view: NDArray[np.uint8], at: int, *, level: int) -> int:
     """The place after a PINGRESP; anything else that is no message and no acknowledgement ends the connection."""
-    kind = int(view[at]) >> 4
-    if kind == _PINGRESP and view[at + 1] == 0:
+    if view[at] == _PINGRESP << 4 and view[at + 1] == 0:
         return at + 2
+    kind = int(view[at]) >> 4
     if kind == _DISCONNECT and level == 5:
         code = int(view[at + 2]) if view[at + 1] else 0
         raise ConnectionAbortedError(f"the broker disconnected: {REASONS.get(code, 'unknown reason')} ({code:#04x})")
-    raise ConnectionAbortedError(f"the broker sent a packet of type {kind}, which has no place here")
+    raise broken(view[at:], level=level, otherwise=f"a packet of type {kind}, which has no place here")
 
 
 def clear_retained(client: Client, stream: Stream, workload: Workload) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from brokerlab.load import connection, wire
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.broken import broken
 from brokerlab.load.packets import LEVELS
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.publishing import Publishing
@@ -120,7 +121,7 @@ class Ear:
         if row == len(ears.rows.wire):
             ears.rows.flush()
         if why == wire.MALFORMED:
-            raise ConnectionAbortedError("the broker sent a malformed packet")
+            raise broken(view[at:length], level=ears.level)
         return at if at > begin else at + ears.pass_over(self._publisher.client, view[at:length])
 
     def done(self, arrived_ns: int, *, is_empty: bool) -> None:

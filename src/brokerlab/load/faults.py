@@ -38,12 +38,18 @@ What becomes of connections:
     again      [n, ...]         the same, but it comes under a new packet id, with DUP as dup_flag says: once too often
     cut_answer {n: bytes, ...}  its publisher's connection is closed after so many bytes of the answer that
                                 completes it: PUBACK at QoS 1, PUBCOMP at QoS 2; it is delivered
-    malformed  [n, ...]         before it its subscribers get a PUBLISH with QoS 3, which MQTT does not allow
+    malformed  [n, ...]         before it its subscribers get a packet that MQTT does not allow
+    malformed_answer [n, ...]   before the answer that completes it its publisher gets one; at QoS 0 when it has come
+    malformed_kind  name        which one, of MALFORMED below: a PUBLISH with QoS 3 where nothing is said
+    malformed_grant [k, ...]    the SUBACK of the k-th SUBSCRIBE of the load has a reserved flag set
     will_lost  [k, ...]         the k-th will that is due is published to nobody
     will_twice [k, ...]         the k-th will that is due is published twice
     will_anyway [k, ...]        the will of the k-th client with a will that disconnects is published all the same
     stall_ms   {n: ms, ...}     after it nothing is read from any publisher for that long
     answer_ms  ms               every PUBACK and PUBREC leaves that much later
+    pubcomp_ms ms               so does every PUBCOMP
+    suback_ms  ms               every SUBACK, of the readiness proof too
+    connack_ms ms               every CONNACK, of the readiness proof too
     service_ms ms               messages are delivered one after the other, each that much after it came or the one
                                 before it left: a broker of a known capacity, 1 ms is 1,000 messages a second
 
@@ -60,6 +66,17 @@ Numbers = frozenset[int]
 
 _CONNACK_CODES = range(1, 6)  # MQTT 3.1.1 section 3.2.2.3
 _ANSWER_BYTES = 4  # of PUBACK and PUBCOMP
+
+MALFORMED = {
+    "qos": b"\x36\x02\x00\x00",  # PUBLISH with both bits of QoS set (section 3.3.1.2)
+    "length": b"\x30\xff\xff\xff\xff\x01",  # a remaining length of five bytes (section 2.2.3)
+    "topic": b"\x30\x04\x00\x09ab",  # PUBLISH whose topic is longer than the packet
+    "pubrel": b"\x60\x02\x00\x01",  # PUBREL without its reserved flags (section 3.6.1)
+    "puback": b"\x41\x02\x00\x01",  # PUBACK with a reserved flag (section 2.2.2)
+    "unknown": b"\x40\x02\xff\xff",  # PUBACK of an identifier that no message has: alone it is well formed
+    "type-0": b"\x00\x00",
+    "type-15": b"\xf0\x00",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +104,17 @@ class Script:
     again: Numbers = frozenset()
     cut_answer: Mapping[int, int] = field(default_factory=dict)
     malformed: Numbers = frozenset()
+    malformed_answer: Numbers = frozenset()
+    malformed_kind: str = "qos"
+    malformed_grant: Numbers = frozenset()
     will_lost: Numbers = frozenset()
     will_twice: Numbers = frozenset()
     will_anyway: Numbers = frozenset()
     stall_ms: Mapping[int, float] = field(default_factory=dict)
     answer_ms: float = 0.0
+    pubcomp_ms: float = 0.0
+    suback_ms: float = 0.0
+    connack_ms: float = 0.0
     service_ms: float = 0.0
 
 
@@ -193,6 +216,15 @@ def _qos(key: str, value: object) -> int:
     return _whole(key, value, range(3), "a QoS")
 
 
+def _kind(key: str, value: object) -> str:
+    if not isinstance(value, str) or value not in MALFORMED:
+        near = nearest(value, MALFORMED) if isinstance(value, str) else None
+        raise UserError(
+            f"{key}: {value!r} is none of {', '.join(MALFORMED)}" + (f"; did you mean {near}?" if near else "")
+        )
+    return value
+
+
 _READERS: dict[str, Callable[[str, object], object]] = {
     "drop": _numbers,
     "ignore": _numbers,
@@ -215,10 +247,16 @@ _READERS: dict[str, Callable[[str, object], object]] = {
     "again": _numbers,
     "cut_answer": _answer_bytes,
     "malformed": _numbers,
+    "malformed_answer": _numbers,
+    "malformed_kind": _kind,
+    "malformed_grant": _numbers,
     "will_lost": _numbers,
     "will_twice": _numbers,
     "will_anyway": _numbers,
     "stall_ms": _delays,
     "answer_ms": _milliseconds,
+    "pubcomp_ms": _milliseconds,
+    "suback_ms": _milliseconds,
+    "connack_ms": _milliseconds,
     "service_ms": _milliseconds,
 }

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from brokerlab.load import connection, readwalk, resuming, wire
 from brokerlab.load.ackwalk import CLOSED, NOTHING, read_acknowledgements
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.broken import BrokenStreamError, broken
 from brokerlab.load.messages import Messages
 from brokerlab.load.others import Others
 from brokerlab.load.outbox import Outbox
@@ -261,8 +262,10 @@ class Publisher:
         at = self._walk(unread, unread.size, 0, now, np.empty(unread.size + 4, dtype=np.uint8))
         self.unread = unread[at:].tobytes()
 
-    def read_rest(self, buffer: bytearray, view: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
+    def read_rest(self, problem: OSError, buffer: bytearray, view: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
         """Takes in what had arrived when the connection ended: it is acknowledged, though nothing can be answered."""
+        if isinstance(problem, BrokenStreamError):
+            return
         with contextlib.suppress(OSError):  # the end of the connection, or nothing there
             while True:
                 self._take(buffer, view, out)
@@ -296,7 +299,7 @@ class Publisher:
             if why == wire.OTHER:
                 at, why = self._other(view, length, at, now), wire.FULL
         if why == wire.MALFORMED:
-            raise ConnectionAbortedError("the broker sent a malformed packet")
+            raise broken(view[at:length], level=self._level)
         return at
 
     def is_quiet_since(self, at_ns: int) -> bool:

@@ -282,7 +282,7 @@ class Publishing:
         except BlockingIOError:  # nothing to read after all: epoll may wake for less (epoll(7))
             self._look_after(fd, publisher)
         except OSError as problem:
-            publisher.read_rest(self._buffer, self._view, self._releases)
+            publisher.read_rest(problem, self._buffer, self._view, self._releases)
             self._open.pop(fd)
             self._turns.leave(fd, publisher)
             self._leaving.pop(fd, None)

@@ -9,6 +9,7 @@ import numpy as np
 
 from brokerlab.load import readwalk, wallclock, wire
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.broken import broken
 from brokerlab.load.gather import Gather
 from brokerlab.load.lag import Lag
 from brokerlab.load.pace import Pace
@@ -261,7 +262,7 @@ class Reader:
             if why == wire.OTHER:
                 at, why = self._pass_over(subscriber, view[:length], at), wire.FULL
         if why == wire.MALFORMED:
-            raise ConnectionAbortedError("the broker sent a malformed packet")
+            raise broken(view[at:length], level=self._level)
         return at
 
     def _answer(self, subscriber: Subscriber, used: int, again: int) -> None:

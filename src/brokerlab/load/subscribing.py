@@ -306,7 +306,7 @@ class Subscribing:
         if comes_again and self._order.end_ns and self._openings is not None:
             self._come_again(subscriber)
         elif self._subscriptions:
-            self._subscriptions.lost(subscriber.client)
+            self._subscriptions.lost(subscriber.client, problem)
 
     def _come_again(self, subscriber: Subscriber) -> None:
         """Asks for another connection: the broker has kept something for this client, or was asked to."""

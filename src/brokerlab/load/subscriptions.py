@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from brokerlab.errors import RunError
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.broken import BrokenStreamError
 from brokerlab.load.features5 import subscribe_properties
 from brokerlab.load.packets import LEVELS, MalformedPacketError, SubAck, Subscribe, decode_length
 from brokerlab.load.parser import Parser
@@ -66,7 +67,7 @@ class Subscriptions:
         try:
             (answer,) = Parser(self._level).feed(packet)
         except MalformedPacketError as problem:
-            raise ConnectionAbortedError(f"the broker sent a malformed packet: {problem}") from problem
+            raise BrokenStreamError(f"the broker sent a malformed packet: {problem}") from problem
         asked = self._asked.get(client.number)
         if asked is None or not isinstance(answer, SubAck) or not _answers(answer, asked):
             raise RunError(f"{client.name}: the broker answered SUBSCRIBE with {answer}")
@@ -93,10 +94,14 @@ class Subscriptions:
             self._fail(asked.client, f"no answer to SUBSCRIBE: nothing came in {self._timeout_s:g} s")
         return None
 
-    def lost(self, client: Client) -> None:
-        """The broker ended a connection, perhaps instead of an answer."""
+    def lost(self, client: Client, problem: OSError) -> None:
+        """The broker ended a connection, perhaps instead of an answer; or it answered with what is none."""
         if client.number in self._asked:
-            self._fail(client, "the broker closed the connection after SUBSCRIBE")
+            is_ours = isinstance(problem, BrokenStreamError)
+            self._fail(
+                client,
+                f"no answer to SUBSCRIBE: {problem}" if is_ours else "the broker closed the connection after SUBSCRIBE",
+            )
 
     def forget(self, client: Client) -> None:
         """A connection ended by plan: its answer will not come."""

@@ -172,7 +172,7 @@ def walk_deliveries(
             return at, row, used, again, 3
         first = np.int64(buffer[at])
         kind = first >> 4
-        if kind == 6 and (size == 2 or (level >= 5 and size > 2)):
+        if first == 0x62 and (size == 2 or (level >= 5 and size > 2)):
             identifier = np.int64(buffer[begin]) << 8 | buffer[begin + 1]
             if held.size:
                 held[identifier >> 3] &= 0xFF ^ (1 << (identifier & 7))
@@ -282,8 +282,10 @@ def walk_acknowledgements(
         if used + 4 > out.size:
             why = 3
             break
-        kind = np.int64(buffer[at]) >> 4
-        if (kind != 4 and kind != 5 and kind != 7) or size < 2 or (size > 2 and level < 5):
+        first = np.int64(buffer[at])
+        kind = first >> 4
+        has_flags = (first & 0x0F) != 0  # none of the three may have one (MQTT 3.1.1 section 2.2.2)
+        if (kind != 4 and kind != 5 and kind != 7) or has_flags or size < 2 or (size > 2 and level < 5):
             why = 1
             break
         reason = np.int64(buffer[begin + 2]) if size > 2 else 0

@@ -122,8 +122,8 @@ class Rig:
         try:
             with contextlib.suppress(BlockingIOError):
                 action()
-        except OSError:
-            publisher.read_rest(self.buffer, self.view, self.releases)
+        except OSError as problem:
+            publisher.read_rest(problem, self.buffer, self.view, self.releases)
             self.lost.append(fd)
             self.epoll.unregister(fd)
             self.open.pop(fd).stream.close()

@@ -286,10 +286,10 @@ def test_acknowledgements_that_arrived_before_a_reset_are_read(qos):
         theirs.sendall(b"".join(kind(packet_id).encode() for packet_id in (1, 2) for kind in answers))
         theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         theirs.close()  # with a reset
-        with pytest.raises(ConnectionError):
+        with pytest.raises(ConnectionError) as ended:
             publisher.ping(now_ns() + 1)
 
-        publisher.read_rest(buffer, np.frombuffer(buffer, dtype=np.uint8), np.empty(4096, dtype=np.uint8))
+        publisher.read_rest(ended.value, buffer, np.frombuffer(buffer, dtype=np.uint8), np.empty(4096, dtype=np.uint8))
         publisher.record(everything=True)
 
     assert [is_acked for _, _, is_acked in rows.seen] == [True, True, False]
