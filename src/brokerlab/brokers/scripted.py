@@ -1,7 +1,8 @@
 """Our own scripted broker as a driver: it makes the faults that its options say, to prove the meter with.
 
 Do not compare it with brokers: it exists so that tables can be checked against a known truth.
-The options and their meaning are those of load/faults.py.
+The options and their meaning are those of load/faults.py. What it did, and when, is in deeds.csv beside its script
+(load/deeds.py).
 """
 
 import json
@@ -37,11 +38,17 @@ _FAULTS = (
     "again",
     "cut_answer",
     "malformed",
+    "malformed_answer",
+    "malformed_kind",
+    "malformed_grant",
     "will_lost",
     "will_twice",
     "will_anyway",
     "stall_ms",
     "answer_ms",
+    "pubcomp_ms",
+    "suback_ms",
+    "connack_ms",
     "service_ms",
 )
 
@@ -56,7 +63,12 @@ class Scripted:
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
         check_choice(choice, self.abilities, security)
-        script = {"host": host, "port": port, "faults": dict(choice.options)}
+        script = {
+            "host": host,
+            "port": port,
+            "deeds": str(folder.absolute() / "deeds.csv"),
+            "faults": dict(choice.options),
+        }
         return Node(
             argv=(sys.executable, "-P", "-m", _MODULE, str(folder.absolute() / "script.json")),
             host=host,

@@ -1,6 +1,6 @@
 """A small broker of our own that is correct but for the faults of its script, to prove the meter with.
 
-    python -m brokerlab.load.scripted SCRIPT.json     {"host": ..., "port": ..., "faults": {...}}
+    python -m brokerlab.load.scripted SCRIPT.json     {"host": ..., "port": ..., "faults": {...}, "deeds": FILE}
 
 MQTT 3.1.1 with QoS 0, 1 and 2 on both legs, + and # in filters, retained messages, wills and shared subscriptions,
 whose members take turns. A session that lasts keeps its subscriptions, what is not acknowledged and what comes while
@@ -9,9 +9,11 @@ its client is away.
     PUBLISH -> number it -> acknowledge -> swap, hold -> drop, delay, serve -> match -> duplicate -> PUBLISH
 
 The faults are described in faults.py; those of one connection are made in scripted_client.py.
+What it did, and when, goes to a file if one is named: deeds.py.
 """
 
 import asyncio
+import contextlib
 import json
 import signal
 import sys
@@ -20,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from brokerlab.errors import ExitCode, LabError
+from brokerlab.load.deeds import Book, Notes, Nothing
 from brokerlab.load.faults import Script, script_from_json
 from brokerlab.load.packets import Publish, Will
 from brokerlab.load.scripted_client import Connection
@@ -65,8 +68,8 @@ class _Order:
 class ScriptedBroker:
     """Numbers what arrives, keeps the clients, and delivers; `Connection` speaks for one client each."""
 
-    def __init__(self, script: Script) -> None:
-        self.script = script
+    def __init__(self, script: Script, notes: Notes) -> None:
+        self.script, self.notes = script, notes
         self.arrivals = 0
         self._connects = self._subscribes = self._due_wills = self._idle_wills = 0
         self._order = _Order(script.swap, script.hold)
@@ -187,18 +190,23 @@ def _resume(publishers: list[Connection]) -> None:
         each.resume()
 
 
-async def serve(script: Script, *, host: str, port: int) -> None:
+async def serve(script: Script, *, host: str, port: int, notes: Notes) -> None:
     """Serves until SIGTERM or SIGINT."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    broker = ScriptedBroker(script)
+    broker = ScriptedBroker(script, notes)
     server = await loop.create_server(lambda: Connection(broker), host, port)
     print(f"scripted broker on {host}:{port}", flush=True)
     await stop.wait()
     server.close()
     print(f"stopped after {broker.arrivals} messages of the load", flush=True)
+
+
+def _notes(path: str | None, stack: contextlib.ExitStack) -> Notes:
+    """Behind those of before, where it was killed and starts again."""
+    return Book(stack.enter_context(Path(path).open("a", encoding="utf-8", newline=""))) if path else Nothing()
 
 
 def main(arguments: list[str]) -> int:
@@ -209,7 +217,9 @@ def main(arguments: list[str]) -> int:
     try:
         content = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
         script = script_from_json(content.get("faults", {}))
-        asyncio.run(serve(script, host=content["host"], port=content["port"]))
+        with contextlib.ExitStack() as stack:
+            notes = _notes(content.get("deeds"), stack)
+            asyncio.run(serve(script, host=content["host"], port=content["port"], notes=notes))
     except (LabError, OSError, ValueError, KeyError) as problem:
         print(f"scripted broker: {problem}", file=sys.stderr)
         return ExitCode.BAD_INPUT

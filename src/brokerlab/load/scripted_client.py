@@ -4,11 +4,12 @@ import asyncio
 import itertools
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
-from brokerlab.load.faults import Script
+from brokerlab.load.deeds import Notes
+from brokerlab.load.faults import MALFORMED, Script
 from brokerlab.load.packets import (
     ConnAck,
     Connect,
@@ -34,13 +35,14 @@ from brokerlab.study.topics import topic_matches
 
 _REFUSED = 0x80
 _PACKET_IDS = range(1, 0x10000)
-_MALFORMED = b"\x36\x02\x00\x00"  # PUBLISH with both bits of QoS set (section 3.3.1.2)
+_RESERVED = 0x01  # a flag of the fixed header that SUBACK must not have (section 2.2.2)
 
 
 class Broker(Protocol):
     """What a connection needs of its broker."""
 
     script: Script
+    notes: Notes
 
     def connect(self) -> int: ...  # the number of a CONNECT
 
@@ -75,10 +77,11 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._subscriptions: dict[str, int] = {}
         self._matched: dict[str, list[int]] = {}  # the QoS of matching subscriptions, by topic
-        self._unreleased: set[int] = set()  # from the client, at QoS 2: between PUBLISH and PUBREL
-        self._cut_complete: dict[int, int] = {}  # bytes of a PUBCOMP that is not sent whole, by packet id
+        # From the client, at QoS 2, by packet id: the numbers of messages between PUBLISH and PUBCOMP.
+        self._unreleased: dict[int, int | None] = {}
         self._will: Will | None = None
         self._unfinished: dict[int, Publish | None] = {}  # to the client, at QoS 1 and 2: not acknowledged yet
+        self._unheard: dict[int, int] = {}  # of those, the numbers of messages without a first acknowledgement
         self.is_lasting = False  # whether its session outlives the connection
         self._parting: Publish | None = None  # the last message of this connection, by script
         self._is_again = False  # that message comes once too often
@@ -95,6 +98,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         self._transport = None
         if self._client_id is not None:
+            self._note("gone", None)
             self._broker.leave(self._client_id, self)
         if (will := self._will) is not None:  # no DISCONNECT came before the end (section 3.1.2.5)
             self._broker.will(will, is_due=True)
@@ -137,6 +141,15 @@ class Connection(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
+    def _later(self, delay_ms: float, do: Callable[..., None], *given: Any) -> None:
+        if delay_ms:
+            asyncio.get_running_loop().call_later(delay_ms / 1e3, do, *given)
+        else:
+            do(*given)
+
+    def _note(self, deed: str, number: int | None) -> None:
+        self._broker.notes.note(deed, number, self._client_id)
+
     # -- to a subscriber ------------------------------------------------------------------------------------------
 
     @property
@@ -171,12 +184,17 @@ class Connection(asyncio.Protocol):
             self._kept.append((message, qos, number))
             return
         if number in self._script.malformed:
-            self._send_bytes(_MALFORMED)
+            self._send_bytes(MALFORMED[self._script.malformed_kind])
         first = Publish(message.topic, message.payload, qos, self._free_id() if qos else None, retain=retain)
         if number is not None and number in self._script.cut:
+            self._note("cut", number)
             self._send_bytes(first.encode()[: self._script.cut[number]])
             self.close()
             return
+        if number is not None:
+            self._note("sent", number)
+            if first.packet_id is not None:
+                self._unheard[first.packet_id] = number
         self._send_message(first)
         if qos and number in self._script.retransmit:
             self._send_message(replace(first, dup=True))
@@ -197,6 +215,8 @@ class Connection(asyncio.Protocol):
         for packet_id, message in older._unfinished.items():
             if message is not None and not (older._is_again and message is older._parting):
                 self._unfinished[packet_id] = message
+                if packet_id in older._unheard:
+                    self._unheard[packet_id] = older._unheard[packet_id]
                 self._send(replace(message, dup=True))
         if older._is_again and older._parting is not None:
             last = older._parting
@@ -230,14 +250,16 @@ class Connection(asyncio.Protocol):
         self._send(message)
 
     def _finish(self, packet_id: int) -> None:
-        if packet_id not in self._unfinished:
-            return  # the second acknowledgement of a retransmission
-        if self._is_last(packet_id):
-            return  # too late
+        if packet_id not in self._unfinished or self._is_last(packet_id):
+            return  # the second acknowledgement of a retransmission; or too late
         del self._unfinished[packet_id]
         if self._waiting:
             self._send_message(replace(self._waiting.popleft(), packet_id=self._free_id()))
         self._part_when_finished()
+
+    def _hear(self, packet_id: int) -> None:
+        if (number := self._unheard.pop(packet_id, None)) is not None:
+            self._note("heard", number)
 
     def _is_last(self, packet_id: int) -> bool:
         return self._parting is not None and self._parting.packet_id == packet_id
@@ -252,10 +274,12 @@ class Connection(asyncio.Protocol):
             case Publish():
                 self._take_message(packet)
             case PubRel(packet_id):
-                self._complete(packet_id)
+                self._later(self._script.pubcomp_ms, self._release, packet_id)
             case PubAck(packet_id) | PubComp(packet_id):
+                self._hear(packet_id)
                 self._finish(packet_id)
             case PubRec(packet_id):
+                self._hear(packet_id)
                 if not self._is_last(packet_id):
                     self._send(PubRel(packet_id))
             case Connect():
@@ -278,12 +302,17 @@ class Connection(asyncio.Protocol):
                 self.close()
 
     def _connect(self, packet: Connect) -> None:
-        if (code := self._script.refuse_connection.get(self._broker.connect())) is not None:
-            self._send(ConnAck(code))
+        code = self._script.refuse_connection.get(self._broker.connect())
+        if code is None:
+            self._client_id = packet.client_id or f"anonymous-{id(self):x}"
+        self._later(self._script.connack_ms, self._welcome, packet, code)
+
+    def _welcome(self, packet: Connect, refusal: int | None) -> None:
+        if self._client_id is None or self._transport is None:
+            self._send(ConnAck(refusal or 0))
             self.close()
             return
         self._will = packet.will
-        self._client_id = packet.client_id or f"anonymous-{id(self):x}"
         self.is_lasting = not packet.clean_session
         older = self._broker.join(self._client_id, self)
         self._send(ConnAck(session_present=older is not None))
@@ -292,7 +321,8 @@ class Connection(asyncio.Protocol):
 
     def _subscribe(self, packet: Subscribe) -> None:
         is_proof = all(name.startswith(PROOF_PREFIX) for name, _ in packet.filters)
-        is_refused = not is_proof and self._broker.subscribe() in self._script.refuse_subscription
+        count = 0 if is_proof else self._broker.subscribe()
+        is_refused = count in self._script.refuse_subscription
         codes = []
         for name, asked in packet.filters:
             granted = min(asked, self._script.grant_qos)
@@ -301,7 +331,13 @@ class Connection(asyncio.Protocol):
             if is_granted:
                 self._subscriptions[name] = granted
         self._matched.clear()
-        self._send(SubAck(packet.packet_id, tuple(codes)))
+        answer = bytearray(SubAck(packet.packet_id, tuple(codes)).encode())
+        if count in self._script.malformed_grant:
+            answer[0] |= _RESERVED
+        self._later(self._script.suback_ms, self._grant, packet, bytes(answer), codes)
+
+    def _grant(self, packet: Subscribe, answer: bytes, codes: list[int]) -> None:
+        self._send_bytes(answer)
         for (name, _), code in zip(packet.filters, codes, strict=True):
             for message in self._broker.retained(name) if code != _REFUSED else ():
                 self.deliver(message, qos=min(message.qos, code), retain=True)
@@ -313,46 +349,50 @@ class Connection(asyncio.Protocol):
         if self._is_ending:
             return
         if message.qos == 2 and packet_id in self._unreleased:
-            self._answer(PubRec(packet_id))
+            self._later(self._script.answer_ms, self._send, PubRec(packet_id))
             return
         number = self._broker.number(message)
+        if number is not None:
+            self._note("came", number)
         if number in self._script.reject:
             self._is_ending = True
             self._end_when_released()
         if number in self._script.reject or number in self._script.ignore:
             return
-        if packet_id is not None and number not in self._script.unacknowledged:
+        if packet_id is None:
+            self._send_malformed(number)
+        elif number not in self._script.unacknowledged:
             self._acknowledge(number, message.qos, packet_id)
         self._broker.route(number, message)
         if number is not None and number in self._script.stall_ms:
             self._broker.stall(self._script.stall_ms[number])
 
     def _acknowledge(self, number: int | None, qos: int, packet_id: int) -> None:
-        cut = self._script.cut_answer.get(number) if number is not None else None
         if qos == 2:
-            self._unreleased.add(packet_id)
-            if cut is not None:
-                self._cut_complete[packet_id] = cut
-            self._answer(PubRec(packet_id))
-        elif cut is not None:
-            self._send_bytes(PubAck(packet_id).encode()[:cut])
-            self.close()
+            self._unreleased[packet_id] = number
+            self._later(self._script.answer_ms, self._send, PubRec(packet_id))
         else:
-            self._answer(PubAck(packet_id))
+            self._later(self._script.answer_ms, self._complete, PubAck(packet_id), number)
 
-    def _answer(self, packet: Packet) -> None:
-        if self._script.answer_ms:
-            asyncio.get_running_loop().call_later(self._script.answer_ms / 1e3, self._send, packet)
-        else:
-            self._send(packet)
-
-    def _complete(self, packet_id: int) -> None:
-        self._unreleased.discard(packet_id)
-        answer, cut = PubComp(packet_id).encode(), self._cut_complete.pop(packet_id, None)
-        self._send_bytes(answer[:cut])
-        if cut is not None:
-            self.close()
+    def _release(self, packet_id: int) -> None:
+        number = self._unreleased.pop(packet_id, None)
+        self._complete(PubComp(packet_id), number)
         self._end_when_released()
+
+    def _complete(self, answer: Packet, number: int | None) -> None:
+        """The last word about a message."""
+        self._send_malformed(number)
+        if number is not None and number in self._script.cut_answer:
+            self._send_bytes(answer.encode()[: self._script.cut_answer[number]])
+            self.close()
+            return
+        if number is not None:
+            self._note("answered", number)
+        self._send(answer)
+
+    def _send_malformed(self, number: int | None) -> None:
+        if number in self._script.malformed_answer:
+            self._send_bytes(MALFORMED[self._script.malformed_kind])
 
     def _end_when_released(self) -> None:
         if self._is_ending and not self._unreleased:
