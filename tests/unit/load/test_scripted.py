@@ -13,8 +13,9 @@ from brokerlab.brokers.registry import driver
 from brokerlab.errors import RunError, UserError
 from brokerlab.lab.proof import prove_ready
 from brokerlab.load.client import Client
-from brokerlab.load.faults import Script, script_from_json
-from brokerlab.load.packets import ConnAck, Connect, Publish, PubRec, SubAck, Subscribe
+from brokerlab.load.deeds import read_deeds
+from brokerlab.load.faults import MALFORMED, Script, script_from_json
+from brokerlab.load.packets import ConnAck, Connect, PubAck, PubComp, Publish, PubRec, PubRel, SubAck, Subscribe
 from brokerlab.load.parser import Parser
 from brokerlab.study.values import BrokerChoice
 
@@ -39,9 +40,9 @@ def start(tmp_path):
         prove_ready(process, HOST, port)
         return port
 
+    start_with.stop = lambda: [process.stop() for process in started]
     yield start_with
-    for process in started:
-        process.stop()
+    start_with.stop()
 
 
 def pass_through(port, *, qos, count=20, subscribe="load/#"):
@@ -140,17 +141,105 @@ def test_refusals_count_connections_and_subscriptions(start):
         assert client.subscribe("load/0", 1) == 1
 
 
+CUTS = (0, 1, 3, 5, 11, 12)  # nothing; in the fixed header, length of the topic, topic, identifier; before the payload
+
+
 @pytest.mark.parametrize("qos", [0, 1, 2])
 def test_cut_sends_so_many_bytes_of_the_message_and_closes(start, qos):
-    port = start(cut={"1": 5})
-    with socket.create_connection((HOST, port), timeout=5) as raw, Client(HOST, port) as publisher:
-        raw.sendall(Connect("raw").encode() + Subscribe(1, (("load/0", qos),)).encode())
-        greeting = ConnAck().encode() + SubAck(1, (qos,)).encode()
-        stream = raw.makefile("rb")
-        assert stream.read(len(greeting)) == greeting
-        publisher.publish("load/0", b"1", qos=qos)
+    port = start(cut={str(number): count for number, count in enumerate(CUTS, 1)})
+    for count in CUTS:
+        with socket.create_connection((HOST, port), timeout=5) as raw, Client(HOST, port) as publisher:
+            stream = subscribed(raw, qos=qos)
+            publisher.publish("load/0", b"1" * 9, qos=qos)
 
-        assert stream.read() == Publish("load/0", b"1", qos, 1 if qos else None).encode()[:5]
+            assert stream.read() == Publish("load/0", b"1" * 9, qos, 1 if qos else None).encode()[:count]
+
+
+def subscribed(raw, *, qos):
+    """What comes over a connection after its subscription was granted."""
+    raw.sendall(Connect("raw").encode() + Subscribe(1, (("load/0", qos),)).encode())
+    greeting = ConnAck().encode() + SubAck(1, (qos,)).encode()
+    stream = raw.makefile("rb")
+    assert stream.read(len(greeting)) == greeting
+    return stream
+
+
+def test_malformed_packets_go_to_the_subscribers_before_the_message(start):
+    port = start(malformed=[1], malformed_kind="length")
+    with socket.create_connection((HOST, port), timeout=5) as raw, Client(HOST, port) as publisher:
+        stream = subscribed(raw, qos=1)
+        publisher.publish("load/0", b"1", qos=1)
+        expected = MALFORMED["length"] + Publish("load/0", b"1", 1, 1).encode()
+
+        assert stream.read(len(expected)) == expected
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_malformed_packets_go_to_the_publisher_before_its_last_answer(start, qos):
+    port = start(malformed_answer=[1], malformed_kind="type-15")
+    with socket.create_connection((HOST, port), timeout=5) as raw:
+        raw.sendall(Connect("raw").encode() + Publish("load/0", b"1", qos, 7 if qos else None).encode())
+        if qos == 2:
+            raw.sendall(PubRel(7).encode())
+        before, behind = {0: (b"", b""), 1: (b"", PubAck(7).encode()), 2: (PubRec(7).encode(), PubComp(7).encode())}[
+            qos
+        ]
+        expected = ConnAck().encode() + before + MALFORMED["type-15"] + behind
+
+        assert raw.makefile("rb").read(len(expected)) == expected
+
+
+def test_a_grant_may_have_a_reserved_flag(start):
+    with socket.create_connection((HOST, start(malformed_grant=[1])), timeout=5) as raw:
+        raw.sendall(Connect("raw").encode() + Subscribe(1, (("load/0", 1),)).encode())
+
+        assert raw.makefile("rb").read(9) == ConnAck().encode() + b"\x91\x03\x00\x01\x01"
+
+
+def test_each_answer_can_be_slow(start):
+    port = start(connack_ms=50, suback_ms=60, answer_ms=70, pubcomp_ms=80)
+    with socket.create_connection((HOST, port), timeout=5) as raw:
+        stream = raw.makefile("rb")
+        for question, answer, least_ms in (
+            (Connect("raw"), ConnAck(), 50), (Subscribe(1, (("load/1", 2),)), SubAck(1, (2,)), 60),
+            (Publish("load/0", b"", 1, 7), PubAck(7), 70), (Publish("load/0", b"", 2, 8), PubRec(8), 70),
+            (PubRel(8), PubComp(8), 80),
+        ):  # fmt: skip
+            asked = time.monotonic()
+            raw.sendall(question.encode())
+
+            assert stream.read(len(answer.encode())) == answer.encode()
+            assert time.monotonic() - asked >= least_ms / 1e3
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_it_notes_what_it_did_with_each_message_and_when(start, tmp_path, qos):
+    port = start(drop=[2], delay_ms={"3": DELAY_S * 1e3}, answer_ms=20)
+    began_ns = time.monotonic_ns()
+    with Client(HOST, port, client_id="s") as subscriber, Client(HOST, port, client_id="p") as publisher:
+        subscriber.subscribe("load/0", qos)
+        for number in (1, 2, 3):
+            publisher.publish("load/0", b"%d" % number, qos=qos)
+        received = [subscriber.receive(timeout_s=5).payload for _ in range(2)]
+        received_ns = time.monotonic_ns()
+    start.stop()
+
+    assert received == [b"1", b"3"]
+    deeds = {
+        (deed.name, deed.number, deed.client): deed.at_ns
+        for deed in read_deeds(tmp_path / "0" / "deeds.csv")
+        if deed.number or deed.client in ("s", "p")
+    }
+    answers = {("answered", number, "p") for number in (1, 2, 3)} | {("heard", number, "s") for number in (1, 3)}
+    assert set(deeds) == (answers if qos else set()) | {
+        ("came", 1, "p"), ("came", 2, "p"), ("came", 3, "p"), ("sent", 1, "s"), ("sent", 3, "s"),
+        ("gone", None, "s"), ("gone", None, "p"),
+    }  # fmt: skip
+    assert deeds["sent", 3, "s"] - deeds["came", 3, "p"] >= DELAY_S * 1e9
+    assert began_ns < deeds["came", 1, "p"] <= deeds["sent", 1, "s"] <= deeds["sent", 3, "s"] <= received_ns
+    if qos:
+        assert deeds["answered", 1, "p"] - deeds["came", 1, "p"] >= 20e6
+        assert deeds["heard", 3, "s"] >= deeds["sent", 3, "s"]
 
 
 def test_driver_and_script_know_the_same_faults():
@@ -263,6 +352,9 @@ def test_a_foreign_client_gets_everything_through_it(start, qos):
         ({"delay_ms": {"13": -1}}, "-1 is not a number of milliseconds"),
         ({"stall_ms": {"13": float("inf")}}, "inf is not a number of milliseconds"),
         ({"answer_ms": "30"}, "'30' is not a number of milliseconds"),
+        ({"connack_ms": -1}, "connack_ms: -1 is not a number of milliseconds"),
+        ({"malformed_kind": "typ-0"}, "'typ-0' is none of qos, .*; did you mean type-0"),
+        ({"malformed_answer": 1}, "malformed_answer: 1 is not a list"),
         ({"service_ms": -1}, "-1 is not a number of milliseconds"),
         ({"hold": {"5": 5}}, "5 cannot wait for 5"),
         ({"hold": {"5": 6, "6": 7}}, "5 cannot wait for 6"),
