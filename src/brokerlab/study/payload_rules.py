@@ -1,13 +1,18 @@
 """The rules of payloads that concern more than one place of a study file."""
 
+from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from brokerlab.study.document import Document, KeyPath
 from brokerlab.study.factors import read_content, read_payload_bytes
 from brokerlab.study.identity import FULL_BYTES, publisher_bytes
+from brokerlab.study.payload import PayloadPart
 from brokerlab.study.problems import RuleError
+from brokerlab.study.replay import records_of
 from brokerlab.study.template import read_template
-from brokerlab.study.values import Arrivals, Content, Topics, Workload
+from brokerlab.study.values import Arrivals, Content, Replay, Topics, Workload
 
 _WORKLOAD: KeyPath = ("scenario", "workload")
 _PAYLOAD: KeyPath = (*_WORKLOAD, "payload")
@@ -22,7 +27,20 @@ def check_payload(document: Document) -> None:
     _check_template(document, payload)
     _check_identity(document, payload)
     _check_replay(document, payload)
+    _check_repeat(document)
     _check_search(document, payload)
+
+
+def replay_of(document: Document) -> Replay | None:
+    """The file that is replayed; None where there is none, or where the model has something to say of it first."""
+    payload = document.mapping(*_PAYLOAD)
+    if "file" not in payload:
+        return None
+    try:
+        part = PayloadPart.model_validate(payload, context={"folder": Path(document.file).parent})
+    except ValidationError:
+        return None
+    return part.value().replay
 
 
 def _check_levels(document: Document, payload: dict[str, Any]) -> None:
@@ -50,6 +68,20 @@ def _check_replay(document: Document, payload: dict[str, Any]) -> None:
     for path in ((*_SCHEDULE, key), (*_VARIABLES, key)):
         if path in document.places:
             document.add(path, f"{why}; leave it out" if has_times else why, of_key=True)
+
+
+def _check_repeat(document: Document) -> None:
+    """Who begins again after its last record must have one."""
+    replay = replay_of(document)
+    if replay is None or not replay.repeat:
+        return
+    records, most = records_of(replay), _most_publishers(document)
+    parts, what = records.count, "records"
+    if records.keys is not None:
+        parts, what = len(set(records.keys)), f"values of {replay.key}"
+    if parts < most:
+        rule = f"the file has {parts} {what} for {most} publishers: {most - parts} would have no record to repeat"
+        document.add((*_PAYLOAD, "repeat"), rule)
 
 
 def _check_template(document: Document, payload: dict[str, Any]) -> None:
@@ -85,6 +117,16 @@ def _check_search(document: Document, payload: dict[str, Any]) -> None:
     """A search decides by latencies while it goes on, so messages must carry their intended time."""
     if document.get(*_WORKLOAD, "schedule", "arrivals") != Arrivals.SEARCH:
         return
+    needs = f"a search needs messages that begin with their intended time, which takes {FULL_BYTES} B"
+    if "file" in payload:
+        document.add((*_PAYLOAD, "file"), f"{needs}, and records of a file are sent as they are: give a size instead")
+    levels = document.get(*_VARIABLES, "content")
+    for number, level in enumerate(levels if isinstance(levels, list) else ()):
+        if _content(level) is Content.JSON:
+            document.add((*_VARIABLES, "content", number), f"{needs}, and JSON does not: leave this level out")
+    if not levels and _content(payload.get("content", Content.RANDOM.value)) is Content.JSON:
+        where = "template" if "template" in payload else "content"
+        document.add((*_PAYLOAD, where), f"{needs}, and JSON does not: take another content", of_key=True)
     for path, size in sizes_of(document, payload):
         if size is not None and size < FULL_BYTES:
             document.add(path, f"a search takes {FULL_BYTES} B, which hold the intended time of the message")

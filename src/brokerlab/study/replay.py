@@ -11,6 +11,7 @@ the file begins no record, and neither does an empty line of csv and jsonl.
 import csv
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -26,6 +27,7 @@ from brokerlab.study.values import Arrivals, Phases, Record, Replay, Split, Work
 Longs = NDArray[np.int64]
 
 _AFTER_LAST_S = 0.001  # the last message is due within the phase
+_LONGEST_S = 9e9  # from the first record to the last: what nanoseconds in 64 bits hold, nearly three centuries
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +190,12 @@ def _offsets_ns(values: list[Any], name: str) -> Longs:
     for number, value in enumerate(values, start=1):
         try:
             seconds.append(_seconds(value))
-        except (ValueError, TypeError) as problem:
+        except (ValueError, TypeError, OverflowError) as problem:
             rule = f"record {number} of the file: {name} is {value!r}, neither seconds nor an ISO 8601 time"
             raise RuleError(rule) from problem
     since = np.array(seconds, dtype=np.float64)
+    if (span_s := since.max() - since.min()) > _LONGEST_S:
+        raise RuleError(f"the times of the file, by its {name}, are {span_s:g} s apart; the most are {_LONGEST_S:g} s")
     offsets: Longs = np.round((since - since.min()) * 1e9).astype(np.int64)
     if (np.diff(offsets) < 0).any():
         late = int(np.flatnonzero(np.diff(offsets) < 0)[0]) + 2
@@ -201,10 +205,13 @@ def _offsets_ns(values: list[Any], name: str) -> Longs:
 
 def _seconds(value: Any) -> float:
     try:
-        return float(value)
+        seconds = float(value)
     except ValueError:
         at = datetime.fromisoformat(str(value).strip())
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    if not math.isfinite(seconds):
+        raise ValueError(value)
+    return seconds
 
 
 def shares_of(records: Records, split: Split, *, publishers: int) -> list[Longs]:

@@ -22,7 +22,7 @@ def check_start(document: Document) -> None:
     arrivals = read_or_none(read_arrivals, document.get(*WORKLOAD, "schedule", "arrivals"))
     if arrivals in _NOT_REMOTE:
         document.add(remote[0], f"{arrivals} arrivals start by the clock: write clock")
-    if arrivals is Arrivals.REPLAY and document.get(*WORKLOAD, "schedule", "rate") is None:
+    if arrivals is Arrivals.REPLAY and not values_of(document, "rate"):
         document.add(remote[0], "the control messages tell a rate: give schedule.rate, or start by the clock")
     for key in ("publish", "subscribe"):
         path = (*WORKLOAD, "topics", key)

@@ -175,7 +175,7 @@ def check_subscribe_filter(pattern: object) -> str:
     if any("+" in level and level != "+" for level in levels):
         raise RuleError('"+" must stand alone in its level')
     if levels[0] == "$share":
-        raise RuleError("shared subscriptions are not available yet")
+        raise RuleError("give the filter alone, and the groups of a shared subscription in topics.share")
     return text
 
 

@@ -197,6 +197,18 @@ def test_a_day_s_readings_that_are_cut_off_are_refused_with_the_record(text, is_
             read()
 
 
+@pytest.mark.parametrize("time", [b"NaN", b"Infinity", b"-Infinity", b'"nan"', b"1" + b"0" * 400])
+def test_a_time_that_is_no_time_is_refused_with_its_record(time):
+    """Python reads them as numbers; a measure phase would last for centuries, or end before it begins."""
+    with pytest.raises(RuleError, match="record 2 of the file: t is .*, neither seconds nor an ISO 8601 time"):
+        parse(b'{"t": 1}\n{"t": %b}\n' % time, record=Record.JSONL, header=False, time="t", key=None)
+
+
+def test_times_that_are_too_far_apart_are_refused():
+    with pytest.raises(RuleError, match=r"by its t, are 1e\+300 s apart; the most are 9e\+09 s"):
+        parse(b"t,v\n0,1\n1e300,2\n", record=Record.CSV, header=True, time="t", key=None)
+
+
 def test_lines_of_json_that_are_cut_off_are_refused_with_the_record():
     with pytest.raises(RuleError, match="cut off: record 2, its last, is no whole JSON and has no line end"):
         parse(b'{"t": 1}\n{"t":', record=Record.JSONL, header=False, time="t", key=None)

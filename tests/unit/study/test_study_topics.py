@@ -114,7 +114,7 @@ def test_subscribe_filter_is_accepted(pattern):
         ("##", "last level"),
         ("a+/b", "alone"),
         ("a/++", "alone"),
-        ("$share/g/a", "shared subscriptions"),
+        ("$share/g/a", "the groups of a shared subscription in topics.share"),
         ("a/{topics}", "unknown placeholder"),
         ("", "at least one character"),
     ],

@@ -1,0 +1,72 @@
+"""What payloads allow beside them: a search, publishers without a record, a start by message."""
+
+import pytest
+
+from brokerlab.study.values import Start
+
+SEARCH = "schedule: {arrivals: search, p99: 10 ms, from: 10/s, to: 90/s}"
+JSON = """payload: {content: json, template: '{"seq": {seq}, "at": {intended_ns}}'}"""
+RATES = "    rate: [5/s, 9/s]\n"
+NEEDS = "a search needs messages that begin with their intended time, which takes 16 B, and"
+
+
+def with_keys(text, *keys, variables=""):
+    workload = "".join(f"    {line}\n" for line in keys)
+    return text.replace("scenario:\n", f"scenario:\n  workload:\n{workload}") + variables
+
+
+@pytest.fixture
+def records(tmp_path):
+    """Writes records.csv beside the study: three buses, five records."""
+    rows = ["bus,n", "a,1", "b,2", "c,3", "a,4", "b,5"]
+    (tmp_path / "records.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return "records.csv"
+
+
+@pytest.mark.parametrize(
+    ("keys", "variables", "said"),
+    [
+        ([JSON], "", f"workload.payload.template: {NEEDS} JSON does not: take another content"),
+        (
+            [JSON.replace("content: json, ", "")],
+            "    content: [random, json]\n",
+            f'variables.content[1]: "json": {NEEDS} JSON does not: leave this level out',
+        ),
+        (
+            ["payload: {file: records.csv, record: csv}"],
+            "",
+            f'workload.payload.file: "records.csv": {NEEDS} records of a file are sent as they are',
+        ),
+    ],
+    ids=["json", "json as a level", "file"],
+)
+def test_a_search_is_refused_where_messages_do_not_hold_their_time(problems, small, records, keys, variables, said):
+    (found,) = problems(with_keys(small, SEARCH, *keys, variables=variables))
+
+    assert f"scenario.{said}" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("more", "most", "said"),
+    [
+        ("", 5, None),
+        ("", 6, "the file has 5 records for 6 publishers: 1 would have no record to repeat"),
+        (", split: key, key: bus", 3, None),
+        (", split: key, key: bus", 5, "the file has 3 values of bus for 5 publishers: 2 would have no record"),
+    ],
+)
+def test_who_repeats_a_file_must_have_a_record_of_it(read, problems, small, records, more, most, said):
+    payload = f"payload: {{file: {records}, record: csv, repeat: true{more}}}"
+    text = with_keys(small, payload, variables=f"    publishers: [1, {most}]\n")
+
+    if said is None:
+        assert read(text).scenario.workload.payload.replay.repeat
+    else:
+        (found,) = problems(text)
+        assert f'payload.repeat: "true": {said}' in str(found)
+
+
+def test_a_replay_that_a_message_starts_may_have_its_rate_among_the_variables(read, small, records):
+    keys = ["start: control", f"payload: {{file: {records}, record: csv}}", "schedule: {arrivals: replay}"]
+
+    assert read(with_keys(small, *keys, variables=RATES)).scenario.workload.start is Start.CONTROL
