@@ -25,7 +25,7 @@ from brokerlab.study.replay import measure_s
 from brokerlab.study.seeds import derived_seed
 from brokerlab.study.selection import is_selected, read_selection
 from brokerlab.study.topology import ON_LOOPBACK, Topology
-from brokerlab.study.values import Arrivals, BrokerChoice, Level, Qos, Study, Workload
+from brokerlab.study.values import Arrivals, BrokerChoice, Level, Qos, Roles, Study, Workload
 from brokerlab.study.written import study_yaml
 
 PLAN_FORMAT = 1
@@ -101,7 +101,7 @@ def make_plan(
         runs=_runs(wanted, seed=study.deploy.seed, repetitions=study.deploy.repetitions),
         left_out=_left_out(study, missing),
         expected_s=0.0,
-        unable=_unable([cell for cell in here if not _is_able(cell, qos)]),
+        unable=_unable([cell for cell in here if not _is_able(cell, qos)], qos),
     )
     plan = _cut_down(plan, keep)
     _refuse_missing(plan, missing)
@@ -216,15 +216,22 @@ def _left_out(study: Study, missing: Mapping[str, str]) -> tuple[tuple[str, str]
     )
 
 
+def _lacking(cell: Cell, qos: Mapping[str, Sequence[int]]) -> set[int]:
+    """The QoS levels that the cell's broker would need and does not have."""
+    workload = cell.workload
+    needed = {int(workload.qos)} | ({int(workload.echo.qos)} if workload.role is Roles.ECHO else set())
+    return needed - set(qos.get(cell.broker.name, tuple(Qos)))
+
+
 def _is_able(cell: Cell, qos: Mapping[str, Sequence[int]]) -> bool:
-    return not cell.broker.optional or int(cell.workload.qos) in qos.get(cell.broker.name, tuple(Qos))
+    return not cell.broker.optional or not _lacking(cell, qos)
 
 
-def _unable(cells: Sequence[Cell]) -> tuple[tuple[str, str], ...]:
+def _unable(cells: Sequence[Cell], qos: Mapping[str, Sequence[int]]) -> tuple[tuple[str, str], ...]:
     """Brokers with the QoS levels that they are not measured at."""
     levels: dict[str, set[int]] = {}
     for cell in cells:
-        levels.setdefault(cell.broker.name, set()).add(int(cell.workload.qos))
+        levels.setdefault(cell.broker.name, set()).update(_lacking(cell, qos))
     return tuple((name, f"it has no QoS {listed(map(str, sorted(own)))}") for name, own in levels.items())
 
 

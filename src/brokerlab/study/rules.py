@@ -25,12 +25,12 @@ from brokerlab.study.pause_rules import check_pause
 from brokerlab.study.payload_rules import check_payload
 from brokerlab.study.problems import RuleError, check_name
 from brokerlab.study.readers import read_arrivals, read_needed_phase_s, read_store_s
-from brokerlab.study.role_rules import check_roles
+from brokerlab.study.role_rules import check_roles, roles_of
 from brokerlab.study.start_rules import check_start
 from brokerlab.study.subscriptions_rules import check_subscriptions
 from brokerlab.study.topics_rules import check_topics
 from brokerlab.study.topology_rules import check_topology
-from brokerlab.study.values import Arrivals, Phases, Qos, Schedule, Workload
+from brokerlab.study.values import Arrivals, Phases, Probe, Qos, Roles, Schedule, Workload
 from brokerlab.study.will_rules import check_wills
 
 _BROKERS: KeyPath = ("system", "brokers")
@@ -136,16 +136,19 @@ def _check_arrivals(document: Document) -> None:
 def _check_inflight(document: Document) -> None:
     """At QoS 0 nothing is acknowledged, so nothing is in flight: a limit would look as if it counted.
 
-    Where both vary, the plan has QoS 0 once, at the last level of inflight.
+    Where both vary, the plan has QoS 0 once, at the last level of inflight; but window arrivals are nothing but
+    that limit, and would send without end.
     """
     limits = [path for path in ((*_SCHEDULE, "inflight"), (*VARIABLES, "inflight")) if path in document.places]
     if not limits:
         return
     levels = values_of(document, "qos")
-    do_both_vary = (*VARIABLES, "inflight") in document.places and len(levels) > 1
+    is_window = _arrivals(document) is Arrivals.WINDOW
+    is_once = (*VARIABLES, "inflight") in document.places and len(levels) > 1 and not is_window
+    what = "window arrivals need" if is_window else "inflight needs"
     for path, written in levels:
-        if read_or_none(read_qos, written) == Qos.AT_MOST_ONCE and not do_both_vary:
-            document.add(path, "inflight needs QoS 1 or 2: at QoS 0 nothing is acknowledged")
+        if read_or_none(read_qos, written) == Qos.AT_MOST_ONCE and not is_once:
+            document.add(path, f"{what} QoS 1 or 2: at QoS 0 nothing is acknowledged")
     if not levels:
         document.add(limits[0], "needs QoS 1 or 2, and the study's is 0: nothing is acknowledged then", of_key=True)
 
@@ -165,7 +168,7 @@ def _check_abilities(document: Document, drivers: Mapping[str, DriverFacts]) -> 
         facts = drivers.get(driver)
         if facts is None:
             continue
-        for path, qos in values_of(document, "qos"):
+        for path, qos in _asked_qos(document):
             is_left_out = path[:2] == VARIABLES and document.get(*_BROKERS, name, "optional") is True
             if read_or_none(read_qos, qos) is not None and qos not in facts.qos and not is_left_out:
                 known = listed(str(level) for level in facts.qos)
@@ -178,6 +181,16 @@ def _check_abilities(document: Document, drivers: Mapping[str, DriverFacts]) -> 
             if protocol is not None and protocol not in facts.protocols:
                 known = listed(facts.protocols)
                 document.add(path, f"broker {name} (driver {driver}) does not speak MQTT {protocol}; it speaks {known}")
+
+
+def _asked_qos(document: Document) -> Iterator[tuple[KeyPath, Any]]:
+    """Every QoS that somebody publishes at: the load, devices that answer, the probe."""
+    yield from values_of(document, "qos")
+    if Roles.ECHO in roles_of(document):
+        yield from values_of(document, "echo_qos")
+    probe = (*WORKLOAD, "probe")
+    if isinstance(keys := document.get(*probe), dict):
+        yield ((*probe, "qos"), keys["qos"]) if "qos" in keys else (probe, int(Probe().qos))
 
 
 def _check_rank(document: Document) -> None:

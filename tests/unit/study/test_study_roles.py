@@ -106,6 +106,34 @@ def test_a_role_that_cannot_be_is_refused(problems, small, keys, said):
     assert any(said in str(problem) for problem in problems(with_keys(small, keys)))
 
 
+@pytest.mark.parametrize(
+    ("keys", "variables", "said"),
+    [
+        (["probe: {qos: 2}"], "", 'workload.probe.qos: "2": broker two (driver nats) has no QoS 2; it has 0 and 1'),
+        (["role: echo", "echo: {qos: 2}"], "", 'workload.echo.qos: "2": broker two (driver nats) has no QoS 2'),
+        (["role: echo"], "    echo_qos: [0, 2]\n", 'variables.echo_qos[1]: "2": broker two (driver nats) has no QoS 2'),
+    ],
+)
+def test_devices_and_probes_ask_for_a_qos_that_the_broker_has(problems, small, keys, variables, said):
+    text = small.replace("two: {driver: amqtt}", "two: {driver: nats}")
+    (found,) = problems(with_keys(text, keys, variables=variables))
+
+    assert f"scenario.{said}" in str(found)
+
+
+def test_an_optional_broker_is_left_out_where_devices_would_answer_at_a_qos_that_it_has_not(read, small):
+    text = small.replace("two: {driver: amqtt}", "two: {driver: nats, optional: true}")
+    study = read(with_keys(text, ["role: echo"], variables="    echo_qos: [0, 2]\n"))
+
+    plan = make_plan(study, missing={}, qos={"two": (0, 1)})
+
+    assert {cell.id for cell in plan.cells if cell.broker.name == "two"} == {
+        "broker-two.qos-0.echo_qos-0",
+        "broker-two.qos-1.echo_qos-0",
+    }
+    assert plan.unable == (("two", "it has no QoS 2"),)
+
+
 def test_devices_may_be_at_a_site_of_their_own(read, problems, small):
     """C-03: behind a link that may be slower than that of who asks."""
     keys = ["role: echo", "echo: {qos: 1, site: 3}"]

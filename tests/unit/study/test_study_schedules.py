@@ -2,6 +2,7 @@
 
 import pytest
 
+from brokerlab.study.plan import make_plan
 from brokerlab.study.values import Arrivals, Factor, Schedule
 from brokerlab.study.written import study_yaml
 
@@ -125,6 +126,16 @@ def test_inflight_at_qos_0_is_refused_where_the_qos_is(problems, small):
 
     assert 'scenario.variables.qos[1]: "0": inflight needs QoS 1 or 2' in str(varied)
     assert "scenario.variables.inflight: needs QoS 1 or 2, and the study's is 0" in str(default)
+
+
+def test_window_arrivals_have_no_qos_0_beside_any_limit(problems, read, small):
+    """At QoS 0 nothing would hold them back; where an open loop varies both, QoS 0 is measured once."""
+    levels = "    qos: [0, 1]\n    inflight: [1, 20]\n"
+    (found,) = problems(with_schedule(small, "{arrivals: window}", variables=levels))
+    open_loop = make_plan(read(with_schedule(small, "{rate: 5/s}", variables=levels)), missing={})
+
+    assert 'scenario.variables.qos[0]: "0": window arrivals need QoS 1 or 2' in str(found)
+    assert [dict(cell.levels)["inflight"] for cell in open_loop.cells if not cell.workload.qos] == [20, 20]
 
 
 def test_window_levels_may_hold_auto_beside_numbers(read, small):
