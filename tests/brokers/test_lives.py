@@ -65,7 +65,7 @@ def run(port, folder, life, *, qos, drain_s=5.0, protocol="3.1.1"):
     specs = [
         WorkerSpec(
             node=node, index=index, host="127.0.0.1", port=port, clients=clients, workload=workload, fan_out=1.0,
-            seed=1, run=folder,
+            seed=1, run=folder, connects_after=1 - index,
         )
         for index, (node, clients) in enumerate(members.items())
     ]  # fmt: skip

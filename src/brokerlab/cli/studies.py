@@ -12,7 +12,7 @@ from brokerlab.brokers.base import Broker, Clusters, Found, Missing, RunsElsewhe
 from brokerlab.brokers.limits import require_possible
 from brokerlab.brokers.registry import DRIVERS, PINNED
 from brokerlab.errors import UserError
-from brokerlab.lab.reach import connections_of, nodes_shortfall, read_reach, shortfalls
+from brokerlab.lab.reach import nodes_shortfall, read_reach, shortfalls
 from brokerlab.lab.remote import check_reachable
 from brokerlab.network.privileges import reason_deaf, reason_unable
 from brokerlab.presets import preset_names, preset_path
@@ -22,6 +22,7 @@ from brokerlab.study.facts import DriverFacts
 from brokerlab.study.file import missing_brokers, read_study
 from brokerlab.study.nearest import listed, nearest
 from brokerlab.study.plan import Plan, make_plan
+from brokerlab.study.population import client_count
 from brokerlab.study.values import Study
 
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study file, or the name of a preset.")]
@@ -72,7 +73,7 @@ def _refuse_too_many_connections(plan: Plan) -> None:
     """A run that cannot connect all its clients would tell nothing of the broker."""
     reach = read_reach()
     lines = [
-        f"{cell.id} needs {connections_of(cell.workload):,} connections: {'; '.join(reasons)}"
+        f"{cell.id} needs {client_count(cell.workload):,} connections: {'; '.join(reasons)}"
         for cell in plan.cells
         if (reasons := shortfalls(cell.workload, reach))
     ]

@@ -7,7 +7,7 @@ none of them; it is removed at the end of the run.
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 from brokerlab import inventory
 from brokerlab.brokers.base import OPEN, Security
@@ -60,7 +60,7 @@ def open_access(
 
     The broker's certificate is for its `host` and `others`, those of its other nodes.
     """
-    everyone = (*everyone_of(clients), *beside)
+    everyone = (*clients.connecting(), *beside)
     names = users_of(workload.credentials, len(everyone)) if workload.credentials else []
     facts: dict[str, object] = {
         "transport": str(workload.transport),
@@ -72,12 +72,6 @@ def open_access(
         access = Access(security, facts=facts)
         access = _encrypted(access, workload, everyone, (host, *others))
         yield _permitted(_named(access, everyone, names), workload, everyone)
-
-
-def everyone_of(clients: Clients) -> tuple[Client, ...]:
-    """All that connect, whatever they do: publishers, subscribers, then the others."""
-    groups = [getattr(clients, each.name) for each in fields(clients)]
-    return tuple(each for group in groups if isinstance(group, tuple) for each in group if isinstance(each, Client))
 
 
 def _encrypted(access: Access, workload: Workload, everyone: Sequence[Client], hosts: Sequence[str]) -> Access:

@@ -9,6 +9,7 @@ table     filters/0 --> broker              likewise: subscriptions that match n
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 
 from brokerlab.lab.clients import Clients, worker_specs
@@ -19,6 +20,7 @@ from brokerlab.load.topics import PROBE_PREFIX, own_filter
 from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.places import Place
 from brokerlab.study.plan import PlannedRun
+from brokerlab.study.population import population
 from brokerlab.study.topics import expand, topic_matches
 from brokerlab.study.values import ClientLife, Payload, Probe, Roles, Schedule, Start, Topics, Workload
 
@@ -168,7 +170,18 @@ def specs_of(
     if cast.filters:
         filling = replace(workload, clients=_staying(workload), mqtt5=Mqtt5())
         specs.append(replace(publishing, node=FILTERS, clients=cast.filters, workload=filling))
-    return tuple(replace(spec, index=index) for index, spec in enumerate(specs))
+    before = _before(workload, cast)
+    return tuple(
+        replace(spec, index=index, connects_after=before[spec.node.partition("/")[0]])
+        for index, spec in enumerate(specs)
+    )
+
+
+def _before(workload: Workload, cast: Cast) -> dict[str, int]:
+    """Clients of the run that connect before the one with the number 0 of each part; the probe has another number."""
+    parts = population(workload)
+    before = dict(zip(parts, accumulate(parts.values(), initial=0), strict=False))
+    return before if cast.probe is None else before | {"probe": before["probe"] - cast.probe.number}
 
 
 def _probing(workload: Workload, probe: Probe) -> Workload:
@@ -192,8 +205,11 @@ def _probing(workload: Workload, probe: Probe) -> Workload:
 
 
 def _staying(workload: Workload) -> ClientLife:
-    """Devices and probes connect once and stay, whatever the publishers do."""
-    return ClientLife(keep_alive_s=workload.clients.keep_alive_s)
+    """Devices and probes connect as all do, but once, and stay, whatever the publishers do."""
+    life = workload.clients
+    return ClientLife(
+        keep_alive_s=life.keep_alive_s, connect_rate_per_s=life.connect_rate_per_s, addresses=life.addresses
+    )
 
 
 @dataclass(frozen=True, slots=True)

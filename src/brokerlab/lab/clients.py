@@ -28,6 +28,11 @@ class Clients:
     is_replay: bool = False  # subscribers come after the messages and get the last one of each topic
     idle: tuple[Client, ...] = ()  # they connect and keep alive, and nothing else
     placed: Placed | None = None  # None: all at one node
+    is_loop: bool = False  # subscribers are the publishers themselves, over one connection
+
+    def connecting(self) -> tuple[Client, ...]:
+        """All that connect: publishers, subscribers, then idle ones."""
+        return (*self.publishers, *(() if self.is_loop else self.subscribers), *self.idle)
 
     def hubs(self) -> list[tuple[int, str]]:
         """Node and topic of each publisher, by its number."""
@@ -109,7 +114,8 @@ def clients_of(workload: Workload, *, seed: int, nodes: int = 1, placement_seed:
             seed=placement_seed,
         )
     is_replay = topics.subscribe_at is SubscribeAt.AFTER
-    return Clients(publishers, subscribers, flows, is_replay=is_replay, idle=idle, placed=where)
+    is_loop = workload.role is Roles.LOOP
+    return Clients(publishers, subscribers, flows, is_replay=is_replay, idle=idle, placed=where, is_loop=is_loop)
 
 
 def _will(workload: Workload, publisher: int) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from brokerlab.study.plan import Cell
+from brokerlab.study.population import client_count
 from brokerlab.study.quantity import bytes_text
 from brokerlab.study.values import Workload
 
@@ -49,13 +50,6 @@ def read_reach() -> Reach:
     )
 
 
-def connections_of(workload: Workload) -> int:
-    """Connections that stand at the same time."""
-    table = workload.subscriptions
-    filling = table.clients if table.is_there else 0
-    return workload.publishers + workload.subscribers + workload.clients.idle + filling
-
-
 def nodes_shortfall(cell: Cell, available_bytes: int) -> str:
     """Why the memory is too little for the nodes of a cell; empty if it is enough, as far as one can tell before."""
     each = cell.limits.memory_bytes or LEAST_NODE_BYTES
@@ -72,7 +66,7 @@ def nodes_shortfall(cell: Cell, available_bytes: int) -> str:
 
 def shortfalls(workload: Workload, reach: Reach) -> list[str]:
     """Which limits the clients of a workload would break, in numbers; empty if all of them fit."""
-    needed, addresses = connections_of(workload), max(1, len(workload.clients.addresses))
+    needed, addresses = client_count(workload), max(1, len(workload.clients.addresses))
     reasons = []
     if needed > reach.open_files:
         reasons.append(f"the limit of open files allows {reach.open_files:,} (raise the hard limit of nofile)")

@@ -12,7 +12,7 @@ from brokerlab.brokers.address import written_address
 from brokerlab.brokers.base import Broker, Endpoint, Node, RunsElsewhere, Security
 from brokerlab.brokers.registry import driver
 from brokerlab.errors import RunError, UserError
-from brokerlab.lab.access import Access, everyone_of, open_access
+from brokerlab.lab.access import Access, open_access
 from brokerlab.lab.clients import Clients
 from brokerlab.load.client import Client as AskingClient
 from brokerlab.load.client import Login, NotAdmittedError
@@ -114,7 +114,7 @@ def open_way_in(
     endpoint = endpoint_of(cell)
     if endpoint is None:
         return open_access(cell.workload, clients, host=hosts[0], others=hosts[1:], beside=beside)
-    return _remote_access(endpoint, cell.workload, (*everyone_of(clients), *beside))
+    return _remote_access(endpoint, cell.workload, (*clients.connecting(), *beside))
 
 
 @contextmanager

@@ -121,14 +121,11 @@ class Openings:
 
     def ask_all(self, order: Order) -> None:
         """Wants every client of the worker, all as fast as it goes or each at its time of the run's ramp."""
-        workload = self._spec.workload
-        rate_per_s = workload.clients.connect_rate_per_s
+        rate_per_s = self._spec.workload.clients.connect_rate_per_s
         if rate_per_s is not None:
             self._at_once = MANY_AT_ONCE
-        before = {"subscribers": 0, "publishers": workload.subscribers}  # then those who are idle
-        first = before.get(self._spec.node.partition("/")[0], workload.subscribers + workload.publishers)
         for client in self._spec.clients:
-            place = first + client.number
+            place = self._spec.connects_after + client.number
             self.ask(client, due_ns=order.start_ns + round(place * 1e9 / rate_per_s) if rate_per_s else 0)
 
     def tick(self, now: int) -> int | None:

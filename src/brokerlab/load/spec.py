@@ -71,6 +71,7 @@ class WorkerSpec:
     heard_index: int = 0  # where they count in the shared progress array what they hear
     place: Place = LOOPBACK  # where it lives
     others: tuple[tuple[str, int], ...] = ()  # other nodes that a client may go to when its own does not answer
+    connects_after: int = 0  # where they connect at a rate: so many places before the client with the number 0
 
     def folder(self, kind: str) -> Path:
         """Where this worker's raw files of a kind go."""

@@ -1,6 +1,7 @@
 """The rules of getting in that concern two places of a study file at once, or the file and the drivers."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from brokerlab.errors import UserError
@@ -11,7 +12,10 @@ from brokerlab.study.factors import FACTORS
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.lookup import WORKLOAD, read_or_none, values_of
 from brokerlab.study.nearest import listed, nearest
-from brokerlab.study.values import Certificates, Roles, Workload
+from brokerlab.study.population import client_count
+from brokerlab.study.role_rules import roles_of
+from brokerlab.study.table import FilterTable
+from brokerlab.study.values import Certificates, ClientLife, Probe, Workload
 
 _CREDENTIALS: KeyPath = (*WORKLOAD, "credentials")
 
@@ -70,16 +74,20 @@ def _check_users(document: Document) -> None:
 
 def _check_file(document: Document, written: object) -> None:
     """One line for each client of the largest cell."""
-    publishers = _most(document, "publishers", Workload().publishers)
-    needed = publishers + _most(document, "subscribers", Workload().subscribers) + _most(document, "idle", 0)
-    if any(role == Roles.ECHO for _, role in values_of(document, "role")):
-        needed += publishers  # a device for each
-    if document.get(*WORKLOAD, "probe") is not None:
-        needed += 1
-    if _most(document, "subscriptions", 0):
-        needed += _most(document, "filter_clients", Workload().subscriptions.clients)
     if not isinstance(written, str):
         return
+    default = Workload()
+    largest = Workload(
+        publishers=_most(document, "publishers", default.publishers),
+        subscribers=_most(document, "subscribers", default.subscribers),
+        clients=ClientLife(idle=_most(document, "idle", 0)),
+        probe=None if document.get(*WORKLOAD, "probe") is None else Probe(),
+        subscriptions=FilterTable(
+            _most(document, "subscriptions", 0),
+            clients=_most(document, "filter_clients", default.subscriptions.clients),
+        ),
+    )
+    needed = max((client_count(replace(largest, role=role)) for role in roles_of(document)), default=0)
     try:
         lines = sum(1 for _ in users_in(Path(document.file).parent / written))
     except UserError:

@@ -21,6 +21,7 @@ from brokerlab.study.factors import FACTORS
 from brokerlab.study.fault_values import NO_FAULTS, Faults
 from brokerlab.study.limit_values import UNLIMITED, Limits
 from brokerlab.study.nearest import listed
+from brokerlab.study.population import client_count
 from brokerlab.study.replay import measure_s
 from brokerlab.study.seeds import derived_seed
 from brokerlab.study.selection import is_selected, read_selection
@@ -260,9 +261,8 @@ def _expected_s(runs: Sequence[PlannedRun], study: Study) -> float:
 
 def _ramp_s(workload: Workload) -> float:
     """How long the clients take to connect, where they do it at a rate."""
-    clients = workload.publishers + workload.subscribers + workload.clients.idle
     rate_per_s = workload.clients.connect_rate_per_s
-    return clients / rate_per_s if rate_per_s else 0.0
+    return client_count(workload) / rate_per_s if rate_per_s else 0.0
 
 
 def _cell_json(cell: Cell) -> dict[str, Any]:

@@ -1,8 +1,24 @@
 import pytest
 
 from brokerlab.errors import UserError
+from brokerlab.lab.access import open_access
+from brokerlab.lab.cast import cast_of, specs_of
 from brokerlab.lab.clients import clients_of
-from brokerlab.study.values import SubscribeAt, Topics, Workload
+from brokerlab.lab.crossing import Door
+from brokerlab.study.plan import Cell, PlannedRun
+from brokerlab.study.population import client_count
+from brokerlab.study.secret import Secret
+from brokerlab.study.table import FilterTable
+from brokerlab.study.values import (
+    BrokerChoice,
+    ClientLife,
+    Credentials,
+    Probe,
+    Roles,
+    SubscribeAt,
+    Topics,
+    Workload,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -81,3 +97,25 @@ def test_a_retained_replay_is_owed_one_message_a_topic():
     clients = clients_of(Workload(publishers=2, subscribers=2, topics=topics, retain=True), seed=7)
 
     assert clients.expected({0: 10, 1: 2}) == 2 * (3 + 2)
+
+
+@pytest.mark.parametrize("role", list(Roles))
+@pytest.mark.parametrize("is_all", [False, True])
+def test_plan_users_and_rate_count_the_clients_that_connect(role, is_all, tmp_path):
+    """One after the other in every role: no two of them have the same place, and none is free."""
+    beside = {"probe": Probe(), "subscriptions": FilterTable(10, clients=2)} if is_all else {}
+    life = ClientLife(connect_rate_per_s=10, idle=2 if is_all else 0, addresses=("127.0.0.2",))
+    credentials = Credentials(user="u-{client}", password=Secret("x"))
+    workload = Workload(publishers=3, role=role, clients=life, credentials=credentials, **beside)
+    clients = clients_of(workload, seed=1)
+    cast = cast_of(workload, clients, seed=1)
+    cell = Cell("c", (), BrokerChoice("b", "b"), workload)
+    with open_access(workload, clients, host="127.0.0.1", beside=cast.beside) as access:
+        specs = access.admitted(specs_of(PlannedRun(cell, 1, 1, 1), cast, doors=[Door(0, "h", 1)], folder=tmp_path))
+
+    every = [(spec.connects_after + each.number, each) for spec in specs for each in spec.clients]
+
+    assert sorted(place for place, _ in every) == list(range(client_count(workload)))
+    assert {each.user for _, each in every} == {f"u-{number}" for number in range(client_count(workload))}
+    lives = [spec.workload.clients for spec in specs]
+    assert {(each.connect_rate_per_s, each.addresses) for each in lives} == {(10, ("127.0.0.2",))}

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from brokerlab.lab.reach import Reach, connections_of, nodes_shortfall, read_reach, shortfalls
+from brokerlab.lab.reach import Reach, nodes_shortfall, read_reach, shortfalls
 from brokerlab.study.ensemble_values import Ensemble, Join
 from brokerlab.study.life import loopback_addresses
 from brokerlab.study.limit_values import Limits
 from brokerlab.study.plan import Cell
-from brokerlab.study.values import BrokerChoice, ClientLife, Workload
+from brokerlab.study.values import BrokerChoice, ClientLife, Roles, Workload
 
 pytestmark = pytest.mark.unit
 REACH = Reach(open_files=100_000, ports=28_000, memory=90_000)
@@ -21,8 +21,13 @@ def workload(idle, addresses=0):
     )
 
 
-def test_all_clients_count():
-    assert connections_of(workload(85)) == 100
+@pytest.mark.parametrize(
+    ("role", "fit"), [(Roles.ONE_WAY, 27_999), (Roles.ECHO, 9_333), (Roles.LOOP, 28_000)]
+)  # fmt: skip
+def test_all_clients_of_the_role_count(role, fit):
+    """An echo has three connections for each publisher, a loop one."""
+    assert shortfalls(Workload(publishers=fit, role=role), REACH) == []
+    assert shortfalls(Workload(publishers=fit + 1, role=role), REACH) != []
 
 
 def test_the_smallest_limit_decides():

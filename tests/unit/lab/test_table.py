@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from brokerlab.lab.reach import connections_of
 from brokerlab.lab.table import table_reasons, table_refusals, table_section
 from brokerlab.load.spec import Stopped, TableFacts
 from brokerlab.stats.histogram import bucket_index
+from brokerlab.study.population import client_count
 from brokerlab.study.table import FilterTable
 from brokerlab.study.values import Guards, Workload
 
@@ -61,5 +61,5 @@ def test_lateness_and_what_should_not_have_come_are_reasons():
 
 
 def test_its_clients_are_connections():
-    assert connections_of(Workload(subscriptions=FilterTable(table=1, clients=8))) == 10
-    assert connections_of(Workload(subscriptions=FilterTable(clients=8))) == 2
+    assert client_count(Workload(subscriptions=FilterTable(table=1, clients=8))) == 10
+    assert client_count(Workload(subscriptions=FilterTable(clients=8))) == 2

@@ -200,7 +200,7 @@ def test_a_day_s_readings_that_are_cut_off_are_refused_with_the_record(text, is_
 @pytest.mark.parametrize("time", [b"NaN", b"Infinity", b"-Infinity", b'"nan"', b"1" + b"0" * 400])
 def test_a_time_that_is_no_time_is_refused_with_its_record(time):
     """Python reads them as numbers; a measure phase would last for centuries, or end before it begins."""
-    with pytest.raises(RuleError, match="record 2 of the file: t is .*, neither seconds nor an ISO 8601 time"):
+    with pytest.raises(RuleError, match=r"record 2 of the file: t is .*, neither seconds nor an ISO 8601 time"):
         parse(b'{"t": 1}\n{"t": %b}\n' % time, record=Record.JSONL, header=False, time="t", key=None)
 
 

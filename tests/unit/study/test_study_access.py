@@ -116,6 +116,20 @@ def test_file_of_users_is_read_from_the_study_s_folder_and_must_be_long_enough(r
         users_of(study.scenario.workload.credentials, 3)
 
 
+@pytest.mark.parametrize(("role", "needed"), [("one-way", 6), ("echo", 15), ("loop", 5), ("[loop, echo]", 15)])
+def test_users_of_a_role_are_those_who_connect(read_secure, tmp_path, role, needed):
+    file = tmp_path / "users.csv"
+    key = "scenario.variables.role" if role.startswith("[") else "scenario.workload.role"
+    settings = (f"{CREDENTIALS}={{file: users.csv}}", "scenario.workload.publishers=5", f"{key}={role}")
+    file.write_text("".join(f"user-{number},x\n" for number in range(needed)))
+    assert read_secure(*settings).scenario.workload.publishers == 5
+
+    file.write_text("".join(f"user-{number},x\n" for number in range(needed - 1)))
+
+    ((_, rule),) = rules(read_secure, *settings)
+    assert rule.startswith(f"has {needed - 1} users, but the study has {needed} clients")
+
+
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
