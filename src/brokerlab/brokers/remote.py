@@ -13,6 +13,7 @@ Whether it is encrypted says the workload's transport. User names of the workloa
 It is asked for everything that a study wants: what it can do we learn from its answers.
 """
 
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -84,8 +85,8 @@ def _endpoint(preset: str, options: Mapping[str, object], transport: Transport) 
         raise UserError("the option password needs the option user")
     if preset in PUBLIC and PUBLIC[preset].needs_prefix and not prefix:
         raise UserError(f"{preset} needs the option prefix: {PUBLIC[preset].note}")
-    if authority is not None and not Path(authority).is_file():
-        raise UserError(f"the file of the option authority is not there: {authority}")
+    if authority is not None:
+        _require_certificates(Path(authority))
     return Endpoint(
         host,
         port,
@@ -95,6 +96,18 @@ def _endpoint(preset: str, options: Mapping[str, object], transport: Transport) 
         user=user,
         password=None if password is None else Secret(password),
     )
+
+
+def _require_certificates(authority: Path) -> None:
+    """UserError where nobody's certificate could be held against the file."""
+    if not authority.is_file():
+        raise UserError(f"the file of the option authority is not there: {authority}")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(authority)
+    except OSError as problem:  # an SSLError too
+        raise UserError(
+            f"the file of the option authority holds no certificate (PEM) that can be read: {authority}"
+        ) from problem
 
 
 def _named(preset: str, transport: Transport) -> tuple[str, int]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
-from brokerlab.brokers.address import written_address
+from brokerlab.brokers.address import is_loopback, written_address
 from brokerlab.brokers.base import Broker, Endpoint, Node, RunsElsewhere, Security
 from brokerlab.brokers.registry import driver
 from brokerlab.errors import RunError, UserError
@@ -39,6 +39,13 @@ def check_reachable(cell: Cell) -> None:
         return
     if cell.limits:
         raise UserError(f"broker {cell.broker.name}: nobody can limit a broker that somebody else runs")
+    inside = [each for each in cell.workload.clients.addresses if is_loopback(each)]
+    if inside and not is_loopback(endpoint.host):
+        raise UserError(
+            f"broker {cell.broker.name}: scenario.workload.clients.addresses has {inside[0]}, from which nobody "
+            f"gets to {endpoint.host}",
+            hint="leave addresses out, or list addresses that this machine has in the network",
+        )
     try:
         if endpoint.password is not None:
             endpoint.password.reveal()

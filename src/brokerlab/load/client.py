@@ -90,9 +90,14 @@ class Client:
         with self._explained("connecting"):
             sock = socket.create_connection((host, port), timeout=timeout_s)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._stream: Stream = stream_over(
-            sock, login.entrance, host=host, port=port, certificate=login.certificate, protocol=protocol
-        )
+        try:
+            with self._explained("the handshake"):
+                self._stream: Stream = stream_over(
+                    sock, login.entrance, host=host, port=port, certificate=login.certificate, protocol=protocol
+                )
+        except BaseException:
+            sock.close()
+            raise
         try:
             with self._explained("the handshake"):
                 shake_hands(self._stream, time.monotonic() + timeout_s)
@@ -235,5 +240,5 @@ class Client:
             yield
         except RefusedError as problem:
             raise NotAdmittedError(f"{self._address}: {problem}") from problem
-        except (OSError, MalformedPacketError) as problem:
+        except (OSError, UnicodeError, MalformedPacketError) as problem:  # a UnicodeError: of a name that is no host's
             raise RunError(f"{self._address}: {action} failed: {problem}") from problem

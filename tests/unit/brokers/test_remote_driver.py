@@ -8,9 +8,11 @@ from brokerlab.brokers.elsewhere import known_brokers
 from brokerlab.brokers.endpoints import PUBLIC
 from brokerlab.brokers.registry import driver
 from brokerlab.errors import UserError
-from brokerlab.lab.remote import prefixed
+from brokerlab.lab.certificates import Authority, keep
+from brokerlab.lab.remote import check_reachable, prefixed
+from brokerlab.study.plan import Cell
 from brokerlab.study.topics import filters_of, topic_matches, topic_of
-from brokerlab.study.values import BrokerChoice, Topics, Transport
+from brokerlab.study.values import BrokerChoice, ClientLife, Topics, Transport, Workload
 
 pytestmark = pytest.mark.unit
 
@@ -24,7 +26,7 @@ def test_address_with_nothing_else_is_enough():
 
 
 def test_everything_that_can_be_said(tmp_path):
-    (tmp_path / "ca.pem").write_text("x")
+    keep(tmp_path, "ca.pem", Authority().pem)
     said = endpoint(
         address="[2001:db8::1]:8883",
         prefix="/my/own/",
@@ -46,6 +48,8 @@ def test_everything_that_can_be_said(tmp_path):
         ({"address": "mqtt.example.org:0"}, "is no address"),
         ({"address": "2001:db8::1:1883"}, "is no address"),
         ({"address": 1883}, "is no address"),
+        ({"address": "mqtt..example.org:1883"}, "is no address: no host is called 'mqtt..example.org'"),
+        ({"address": f"{'m' * 64}.example.org:1883"}, "is no address: no host is called"),
         ({"address": "h:1", "password": "env:X"}, "needs the option user"),
         ({"address": "h:1", "user": "u", "password": "in the clear"}, "must be env:NAME"),
         ({"address": "h:1", "prefix": "my/+"}, "without wildcards"),
@@ -59,6 +63,37 @@ def test_everything_that_can_be_said(tmp_path):
 def test_what_cannot_be_is_refused_with_the_name_of_the_broker(options, said):
     with pytest.raises(UserError, match=f"^broker cloud: .*{said}"):
         endpoint(**options)
+
+
+@pytest.mark.parametrize("content", [b"", b"no certificate", b"\x30\x82\x01\x0a\x02"])
+def test_authority_that_holds_no_certificate_is_refused(tmp_path, content):
+    (tmp_path / "ca.pem").write_bytes(content)
+
+    with pytest.raises(UserError, match=r"^broker cloud: .*authority holds no certificate \(PEM\).*ca.pem"):
+        endpoint(Transport.TLS, address="h:1", authority=str(tmp_path / "ca.pem"))
+
+
+@pytest.mark.parametrize(
+    ("address", "addresses", "is_possible"),
+    [
+        ("127.0.0.1:1883", ("127.0.0.2",), True),
+        ("localhost:1883", ("127.0.0.2",), True),
+        ("192.0.2.1:1883", ("192.0.2.7",), True),
+        ("192.0.2.1:1883", (), True),
+        ("192.0.2.1:1883", ("192.0.2.7", "127.0.0.2"), False),
+        ("mqtt.example.org:1883", ("127.0.0.1",), False),
+        ("[2001:db8::1]:1883", ("127.0.0.1",), False),
+    ],
+)
+def test_nobody_goes_from_loopback_to_somebody_s_broker(address, addresses, is_possible):
+    workload = Workload(clients=ClientLife(addresses=addresses))
+    cell = Cell("c", (), BrokerChoice("cloud", "remote", options={"address": address}), workload)
+    if is_possible:
+        check_reachable(cell)
+        return
+
+    with pytest.raises(UserError, match=r"^broker cloud: .*clients.addresses has 127.0.0.[12], from which nobody"):
+        check_reachable(cell)
 
 
 def test_public_brokers_of_the_paper_are_presets():

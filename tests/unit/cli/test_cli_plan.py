@@ -140,3 +140,25 @@ def test_a_machine_that_was_never_calibrated_is_noted(
 
     assert any("never calibrated: brokerlab calibrate" in note for note in before)
     assert not any("calibrated" in note for note in machine_notes(plan))
+
+
+def test_a_host_that_cannot_be_is_bad_input(brokerlab: Program, study: Path) -> None:
+    remote = "system.brokers.embedded={driver: remote, options: {address: 'mqtt..example.org:1883'}}"
+    done = brokerlab("plan", str(study), "--set", remote)
+
+    assert (done.returncode, done.stdout) == (64, "")
+    assert done.stderr.startswith("brokerlab: broker embedded: 'mqtt..example.org:1883' is no address: no host is")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_is_not_the_one_of_the_study_is_bad_input(brokerlab: Program, study: Path) -> None:
+    (study.parent / "day.txt").write_text("one\ntwo\n", encoding="utf-8")
+    other = "0" * 64
+    done = brokerlab("plan", str(study), "--set", f"scenario.workload.payload={{file: day.txt, sha256: '{other}'}}")
+
+    assert (done.returncode, done.stdout) == (64, "")
+    first, *hints = done.stderr.splitlines()
+    assert "scenario.workload.payload: " in first
+    assert "day.txt has changed: its SHA-256 is c3f9c8c2" in first
+    assert f"and the study has {other}" in first
+    assert len(hints) == 1

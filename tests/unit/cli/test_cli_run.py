@@ -7,9 +7,11 @@ from cli_program import Program
 
 from brokerlab.cli import run as run_command
 from brokerlab.cli.outdir import Mode, opened
+from brokerlab.cli.progress import LineWatcher, TimeLeft
 from brokerlab.cli.run import Request, StopAfter
-from brokerlab.cli.studies import prepare
+from brokerlab.cli.studies import Prepared, prepare
 from brokerlab.errors import UserError
+from brokerlab.lab.run import make_run
 from brokerlab.record.directory import StudyDirectory
 from brokerlab.study.plan import plan_json
 from brokerlab.study.written import study_yaml
@@ -17,17 +19,21 @@ from brokerlab.study.written import study_yaml
 pytestmark = pytest.mark.unit
 
 
-@pytest.fixture
-def results(study: Path) -> Path:
+def cut_off(study: Path, *settings: str) -> tuple[Prepared, StudyDirectory]:
     """Results of the study's plan with one run, which was cut off."""
-    prepared = prepare(str(study), settings=[], levels=[])
+    prepared = prepare(str(study), settings=settings, levels=[])
     results = StudyDirectory(study.parent / "results" / "tiny")
     plan_text, study_text = plan_json(prepared.plan, prepared.study), study_yaml(prepared.study)
     with opened(results, Mode.PLAIN, plan_text=plan_text, study_text=study_text):
         manifest = results.run("broker-embedded.qos-0/1").manifest_path
         manifest.parent.mkdir(parents=True)
         manifest.write_text('{"format": 1}', encoding="utf-8")
-    return results.path
+    return prepared, results
+
+
+@pytest.fixture
+def results(study: Path) -> Path:
+    return cut_off(study)[1].path
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
@@ -86,3 +92,22 @@ def test_the_command_to_go_on_with_can_be_pasted_into_a_shell() -> None:
     assert request.resume_command() == (
         "brokerlab run 'my study.yaml' --resume --out out --set 'goals.question=Why?' --only qos=1 --stop-after runs"
     )
+
+
+def test_a_file_that_changed_after_the_plan_is_refused_and_nothing_is_written(brokerlab: Program, study: Path) -> None:
+    """By those who go on with results, by those who take their study, and by a run whose plan was made before."""
+    file, payload = study.parent / "day.txt", "scenario.workload.payload={file: day.txt}"
+    file.write_text("one\ntwo\n", encoding="utf-8")
+    prepared, results = cut_off(study, payload)
+    file.write_text("one\nthree\n", encoding="utf-8")
+    before = files_in(study.parent)
+
+    resumed = brokerlab("run", str(study), "--set", payload, "--resume")
+    again = brokerlab("run", str(results.path / "study.yaml"), "--out", "again")
+    with pytest.raises(UserError, match=r"day.txt has changed") as caught:
+        make_run(prepared.plan.runs[0], prepared.study, results.run("a/1"), watcher=LineWatcher(TimeLeft(1.0, 1)))
+
+    assert (resumed.returncode, again.returncode, caught.value.exit_code) == (64, 64, 64)
+    assert "was made by another plan: cells[0].workload.payload.replay.sha256 is" in resumed.stderr
+    assert len([line for line in again.stderr.splitlines() if "day.txt has changed: its SHA-256 is" in line]) == 1
+    assert files_in(study.parent) == before

@@ -9,10 +9,14 @@ import time
 
 import pytest
 
+from brokerlab.errors import RunError
 from brokerlab.lab.certificates import Authority, keep
+from brokerlab.load.client import Client, Login
+from brokerlab.load.spec import Entrance
 from brokerlab.load.stream import Wait, await_ready, read_some, send_all, shake_hands
 from brokerlab.load.streaming import RefusedError
 from brokerlab.load.tls import TlsStream, context_for
+from brokerlab.study.values import Transport
 
 pytestmark = pytest.mark.unit
 HOST = "127.0.0.1"
@@ -220,3 +224,16 @@ def test_clients_certificate_is_shown(papers):
         stream.close()
 
     assert seen == [{"commonName": "c1"}]
+
+
+def test_a_blocking_client_says_what_it_cannot_use(tmp_path):
+    """A file without a certificate, a name that no host can have."""
+    (tmp_path / "ca.pem").write_text("nothing")
+    login = Login(Entrance(Transport.TLS, authority=tmp_path / "ca.pem"))
+    with socket.create_server((HOST, 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(RunError, match=rf"^{HOST}:{port}: the handshake failed: .*certificate"):
+            Client(HOST, port, login=login)
+
+    with pytest.raises(RunError, match=r"^mqtt\.\.example\.org:1883: connecting failed: "):
+        Client("mqtt..example.org", 1883)
