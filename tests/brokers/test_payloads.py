@@ -18,7 +18,18 @@ from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Go, WorkerSpec
 from brokerlab.record.directory import RunDirectory
 from brokerlab.study.replay import digest, measure_s
-from brokerlab.study.values import Arrivals, Content, Payload, Phases, Qos, Record, Replay, Schedule, Workload
+from brokerlab.study.values import (
+    Arrivals,
+    Content,
+    Payload,
+    Phases,
+    Qos,
+    Record,
+    Replay,
+    Schedule,
+    Topics,
+    Workload,
+)
 
 pytestmark = pytest.mark.brokers
 
@@ -115,6 +126,41 @@ def test_a_file_is_replayed_byte_for_byte_by_three_publishers(port, tmp_path, qo
         assert own == lines[number::3]
     assert len(published) == records
     assert identities(delivered) == identities(published)
+
+
+@pytest.mark.parametrize(
+    "topics",
+    [
+        Topics("plant/{publisher}/{topic}", ("plant/+/0", "plant/1/2"), count=3),
+        Topics("plant/{publisher}/{topic}", "plant/#", count=3, share=("a", "b")),
+    ],
+    ids=["several topics", "groups"],
+)
+def test_records_that_differ_are_told_whoever_gets_which_of_them(port, tmp_path, topics):
+    """Of each publisher a subscriber gets some: those of its topics, or those that its group left to it."""
+    lines = [b"%d,%d" % (number % 4, number) for number in range(90)]
+    (tmp_path / "lines").write_bytes(b"\n".join(lines))
+    replay = Replay(str(tmp_path / "lines"), digest(b"\n".join(lines)))
+    schedule = Schedule(Arrivals.REPLAY, rate_per_s=60)
+    workload = Workload(3, 4, topics=topics, payload=Payload(replay=replay), schedule=schedule, qos=Qos(1))
+
+    with Client("127.0.0.1", port) as witness:
+        witness.subscribe("plant/#", 1)
+        published, delivered = run(workload, port, tmp_path / "run", seconds=measure_s(workload, Phases()))
+        seen = {(message.topic, message.payload) for message in (witness.receive(timeout_s=10) for _ in lines)}
+
+    every = [(publisher, seq) for publisher in range(3) for seq in range(30)]
+    assert [(row["publisher"], row["seq"]) for row in published] == every
+    assert seen == {(f"plant/{number}/{seq % 3}", lines[3 * seq + number]) for number, seq in every}
+    heard = {
+        number: sorted((row["publisher"], row["seq"]) for row in delivered if row["subscriber"] == number)
+        for number in range(4)
+    }
+    if topics.share:
+        assert sorted(heard[0] + heard[2]) == sorted(heard[1] + heard[3]) == every
+        assert all(heard.values())
+    else:
+        assert list(heard.values()) == [[(p, seq) for p, seq in every if seq % 3 == 0 or (p, seq % 3) == (1, 2)]] * 4
 
 
 @pytest.mark.parametrize(

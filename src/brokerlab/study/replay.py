@@ -214,6 +214,15 @@ def _seconds(value: Any) -> float:
     return seconds
 
 
+def equal_records(records: Records) -> tuple[int, int] | None:
+    """The first two records of the same bytes, by their numbers from 1; None where all differ."""
+    seen: dict[bytes, int] = {}
+    for number, (begin, end) in enumerate(zip(records.begins.tolist(), records.ends.tolist(), strict=True), start=1):
+        if (first := seen.setdefault(records.data[begin:end], number)) != number:
+            return first, number
+    return None
+
+
 def shares_of(records: Records, split: Split, *, publishers: int) -> list[Longs]:
     """Which records each publisher sends, in the order of the file: every record once."""
     every = np.arange(records.count)

@@ -8,14 +8,16 @@ from brokerlab.study import topics
 from brokerlab.study.document import Document
 from brokerlab.study.factors import FACTORS
 from brokerlab.study.lookup import WORKLOAD, read_or_none, values_of
-from brokerlab.study.payload_rules import sizes_of
+from brokerlab.study.payload_rules import replay_of, sizes_of
 from brokerlab.study.problems import RuleError
 from brokerlab.study.readers import read_arrivals
+from brokerlab.study.replay import equal_records, records_of
 from brokerlab.study.topics_part import TopicsPart
 from brokerlab.study.values import Arrivals, Qos, Roles, Schedule, SubscribeAt, Topics, Workload
 
 _FACTORS = ("publishers", "subscribers", "topics", "depth", "length", "retain", "qos", "role")
 _IDENTITY_BYTES = 16
+_CUT_UP = "with several topics, filters or groups, or a late start"
 _MOST_FILTERS = 1_000_000  # of all subscribers: each is in the manifest and in the broker's memory
 
 
@@ -74,19 +76,33 @@ def _check(workload: Workload) -> None:
 
 
 def _check_identity(document: Document, workloads: list[Workload]) -> None:
-    """A subscriber that does not get every message of a publisher in order cannot count them to know which is which."""
+    """Who does not get every message of a publisher, and in order, cannot count them to know which is which."""
     payload = document.mapping(*WORKLOAD, "payload")
     if "template" in payload or not any(_is_cut_up(workload) for workload in workloads):
         return
-    if "file" in payload:
-        rule = (
-            "records of a file are told apart by their order: with several topics, filters or groups, or a late start"
-        )
-        document.add((*WORKLOAD, "payload", "file"), f"{rule}, they cannot be")
+    _check_records(document, workloads)
     for path, size in sizes_of(document, payload):
         if size is not None and size < _IDENTITY_BYTES:
-            what = "with several topics, filters or groups, or a late start,"
-            document.add(path, f"{what} messages hold their whole identity, {_IDENTITY_BYTES} B; give at least that")
+            rule = f"{_CUT_UP}, messages hold their whole identity, {_IDENTITY_BYTES} B; give at least that"
+            document.add(path, rule)
+
+
+def _check_records(document: Document, workloads: list[Workload]) -> None:
+    """A record is told by its bytes, wherever and whenever it comes; equal ones only where they come in order."""
+    replay = replay_of(document)
+    if replay is None:
+        return
+    file = (*WORKLOAD, "payload", "file")
+    if replay.repeat:
+        rule = f"{_CUT_UP}, a record cannot be told from the same one of another time round: send the file once"
+        document.add((*WORKLOAD, "payload", "repeat"), rule)
+    records = records_of(replay)
+    if (equal := equal_records(records)) is not None:
+        rule = f"{_CUT_UP}, records are told by their bytes alone, and {equal[0]} and {equal[1]} of the file are equal"
+        document.add(file, rule)
+    empty = (records.begins == records.ends).nonzero()[0]
+    if empty.size and any(workload.topics.subscribe_at is SubscribeAt.AFTER for workload in workloads):
+        document.add(file, f"record {empty[0] + 1} of the file is empty, which has the broker forget what it retained")
 
 
 def _is_cut_up(workload: Workload) -> bool:

@@ -1,7 +1,11 @@
 """What payloads allow beside them: a search, publishers without a record, a start by message."""
 
+from dataclasses import replace
+
 import pytest
 
+from brokerlab.study.file import read_study
+from brokerlab.study.problems import StudyError
 from brokerlab.study.values import Start
 
 SEARCH = "schedule: {arrivals: search, p99: 10 ms, from: 10/s, to: 90/s}"
@@ -21,6 +25,18 @@ def records(tmp_path):
     rows = ["bus,n", "a,1", "b,2", "c,3", "a,4", "b,5"]
     (tmp_path / "records.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     return "records.csv"
+
+
+@pytest.fixture
+def read_shared(tmp_path, drivers):
+    """Reads a text as a study whose broker has shared subscriptions."""
+
+    def reader(text):
+        path = tmp_path / "study.yaml"
+        path.write_text(text, encoding="utf-8")
+        return read_study(path, drivers={**drivers, "amqtt": replace(drivers["amqtt"], has_shared_subscriptions=True)})
+
+    return reader
 
 
 @pytest.mark.parametrize(
@@ -70,3 +86,47 @@ def test_a_replay_that_a_message_starts_may_have_its_rate_among_the_variables(re
     keys = ["start: control", f"payload: {{file: {records}, record: csv}}", "schedule: {arrivals: replay}"]
 
     assert read(with_keys(small, *keys, variables=RATES)).scenario.workload.start is Start.CONTROL
+
+
+SEVERAL = "topics: {publish: 'a/{publisher}/{topic}', count: 3, subscribe: 'a/#'}"
+LISTED = "topics: {publish: 'a/{publisher}', subscribe: ['a/0', 'a/#']}"
+SHARED = "topics: {share: [g]}"
+CUT_UP = "with several topics, filters or groups, or a late start"
+
+
+@pytest.mark.parametrize("topics", [SEVERAL, LISTED, SHARED])
+@pytest.mark.parametrize(
+    ("more", "payload", "said"),
+    [
+        ("", "{file: records.csv, record: csv}", None),
+        ("", "{file: records.csv, record: csv, repeat: true}", f'payload.repeat: "true": {CUT_UP}, a record cannot be'),
+        (
+            "a,4\n",
+            "{file: records.csv, record: csv}",
+            f'payload.file: "records.csv": {CUT_UP}, records are told by their bytes alone, and 4 and 6 of the file',
+        ),
+    ],
+    ids=["once", "repeated", "equal records"],
+)
+def test_records_on_several_topics_are_told_if_all_of_them_differ(
+    read_shared, small, records, tmp_path, topics, more, payload, said
+):
+    with (tmp_path / records).open("a", encoding="utf-8") as file:
+        file.write(more)
+    text = with_keys(small, topics, f"payload: {payload}")
+
+    if said is None:
+        assert read_shared(text).scenario.workload.payload.replay.file.endswith("records.csv")
+    else:
+        with pytest.raises(StudyError) as caught:
+            read_shared(text)
+        (found,) = caught.value.problems
+        assert f"scenario.workload.{said}" in str(found)
+
+
+def test_an_empty_record_would_have_the_broker_forget_what_it_retained(problems, small, tmp_path):
+    (tmp_path / "lines.txt").write_text("a\n\nb\n", encoding="utf-8")
+    keys = ["qos: 1", "retain: true", "topics: {subscribe_at: after}", "payload: {file: lines.txt}"]
+    (found,) = problems(with_keys(small.replace("    qos: [0, 1]\n", ""), *keys))
+
+    assert 'payload.file: "lines.txt": record 2 of the file is empty' in str(found)
