@@ -22,6 +22,7 @@ GOLDEN = Path(__file__).with_name("pipeline_example.md")
 # It captures nothing: test_capture_tables.py.
 EMPTY = {"comparisons", "traffic", "legs", "captures"}
 TEN = "broker-amqtt.qos-1/1"
+NATS = "broker-nats.qos-0"
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +81,37 @@ def test_latency_since_the_actual_sending_is_a_tenth_of_a_millisecond_less(resul
 
     assert latency["mean_ms"] == pytest.approx(138 / 7 - 0.1)
     assert (latency["min_ms"], latency["max_ms"]) == (0.9, 109.9)
+
+
+def test_resolution_of_the_ten_messages(results):
+    """0 0.5 1 3 0 2.5 60: mean 67 / 7. At the earliest they came after 1 1.5 2 3 6.5 7 50 ms, of which 3 is the median.
+
+    As latency can only be less than it seems, each value's own resolution is what it would be less.
+    """
+    latency, earliest = (row(results, "latency", run_id=TEN, kind=kind) for kind in ("intended", "earliest"))
+    values = {r["metric"]: r["resolution"] for r in read_table(results, "values").to_pylist() if r["run_id"] == TEN}
+
+    assert latency["resolution_mean_ms"] == pytest.approx(67 / 7)
+    assert latency["resolution_max_ms"] == 60
+    assert (earliest["n"], earliest["min_ms"], earliest["max_ms"]) == (7, 1.0, 50.0)
+    assert earliest["mean_ms"] == pytest.approx(71 / 7)
+    assert values["latency.mean"] == pytest.approx(67 / 7)
+    assert values["latency.max"] == 60
+    assert [values[f"latency.{p}"] for p in ("p50", "p95", "p99")] == pytest.approx([5 - 3, 60, 60], abs=1.2)
+    assert values["jitter.interarrival_sd"] == values["jitter.rfc3550"] == pytest.approx(67 / 7)
+    assert values["throughput.delivered_per_s"] is None
+
+
+def test_resolution_of_cells_is_the_mean_of_their_runs_and_not_known_where_one_is_not(results):
+    """Of the largest latency 60, 0.5 and 0 ms; a source that does not tell is not one that is exact."""
+    told, untold = (row(results, "cells", cell=c, metric="latency.max") for c in ("broker-amqtt.qos-1", NATS))
+    latency = row(results, "latency", run_id=f"{NATS}/1", kind="intended")
+
+    assert told["resolution"] == pytest.approx(60.5 / 3)
+    assert (untold["mean"], untold["resolution"]) == (2.0, None)
+    assert (latency["n"], latency["resolution_mean_ms"], latency["resolution_max_ms"]) == (10, None, None)
+    assert not [r for r in read_table(results, "latency").to_pylist() if (r["cell"], r["kind"]) == (NATS, "earliest")]
+    assert row(results, "jitter", cell=NATS)["resolution_mean_ms"] is None
 
 
 def test_a_run_without_deliveries_has_latency_of_nothing(results):

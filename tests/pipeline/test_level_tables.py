@@ -11,7 +11,7 @@ from brokerlab.pipeline.transforms.effects import effects_table
 
 pytestmark = pytest.mark.pipeline
 
-VALUES = "run_id string, metric string, value double"
+VALUES = "run_id string, metric string, value double, resolution double"
 # Four cells of two runs: means 2, 6, 4 and 12 ms.
 CELLS = {("a", "0"): (1.0, 3.0), ("a", "1"): (5.0, 7.0), ("b", "0"): (3.0, 5.0), ("b", "1"): (11.0, 13.0)}
 
@@ -116,9 +116,9 @@ def frames(spark):
         for number, value in enumerate(own):
             run = f"{broker}.{qos}/{number}"
             runs.append({"run_id": run, "levels": {"broker": broker, "qos": qos}, "set_up": broker})
-            values += [(run, "latency.p99", value), (run, "throughput.delivered_per_s", value)]
+            values += [(run, "latency.p99", value, 0.5), (run, "throughput.delivered_per_s", value, None)]
     runs.append({"run_id": "bad", "levels": {"broker": "a", "qos": "0"}, "verdict": "invalid"})
-    values += [("bad", "latency.p99", 1e9), ("a.0/0", "latency.max", None)]
+    values += [("bad", "latency.p99", 1e9, 9.0), ("a.0/0", "latency.max", None, None)]
     return spark.createDataFrame(values, VALUES), runs_from(spark, *runs)
 
 
@@ -135,7 +135,7 @@ def test_tables_hold_what_the_functions_say_of_valid_runs(spark):
     # Which factor comes first is the order of a map, which files keep and a map of literal rows does not.
     expected = sorted(compared(observed()), key=lambda row: row["factor"])
     latency = sorted((row for row in rows if row.metric == "latency.p99"), key=lambda row: row.factor)
-    expected = [row | {"levels": dict(row["levels"])} for row in expected]
+    expected = [row | {"levels": dict(row["levels"]), "resolution": 0.5} for row in expected]
     assert [{name: row[name] for name in expected[0]} for row in latency] == expected
     assert {row.difference for row in rows} == {-2, -4, -6, -8}
     assert {row.answer for row in rows if row.metric.startswith("throughput")} <= {"worse", "not distinguishable"}

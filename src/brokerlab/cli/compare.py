@@ -13,7 +13,8 @@ from brokerlab.cli.terminal import Columns, heading, say, table, warn
 from brokerlab.errors import ExitCode, UserError
 from brokerlab.pipeline.compare import Change, Gate, changes_of_levels, changes_of_studies, known_metric, read_gate
 from brokerlab.record.directory import open_results
-from brokerlab.report.numbers import significant
+from brokerlab.report.metrics import METRICS
+from brokerlab.report.numbers import no_finer, significant, time_text
 
 _SHOWN = (
     "latency.p50",
@@ -93,18 +94,19 @@ def _print(changes: Sequence[Change], verdicts: Sequence[tuple[Gate, str]], alon
 
 
 def _row(change: Change) -> list[str]:
+    is_bound = METRICS[change.metric].is_latency
     interval = "-"
     if change.low is not None and change.high is not None:
-        interval = f"{significant(change.low)} … {significant(change.high)}"
+        interval = " … ".join(no_finer(end, change.resolution) for end in (change.low, change.high))
     p = "-" if change.corrected_p is None else f"{change.corrected_p:.3f}"
     return [
         f"{change.metric} {change.unit}",
         change.place,
-        significant(change.first),
-        significant(change.second),
-        significant(change.difference),
+        time_text(change.first, change.resolution, is_bound=is_bound),
+        time_text(change.second, change.resolution, is_bound=is_bound),
+        time_text(change.difference, change.resolution, is_bound=False),
         interval,
-        significant(change.percent, digits=2),
+        "-" if change.is_within_resolution else significant(change.percent, digits=2),
         p,
-        f"{change.answer} (tie)" if change.is_tie else change.answer,
+        change.answer + (" (tie)" if change.is_tie else " (resolution)" if change.is_within_resolution else ""),
     ]

@@ -13,7 +13,7 @@ from brokerlab.report.answer import answer
 from brokerlab.report.cells import CellResult, Group, groups, level_value, varying_factors
 from brokerlab.report.contract import contract_of
 from brokerlab.report.metrics import Estimate
-from brokerlab.report.numbers import NOT_KNOWN
+from brokerlab.report.numbers import NOT_KNOWN, is_coarse, listed
 from brokerlab.report.results import Results, Row, read_results
 
 _METRICS = {
@@ -66,6 +66,23 @@ def _print_cells(results: Results, compared: list[Group]) -> None:
     say()
     who = ("broker", "version", "preset", "granted")
     table(Columns((*factors, *who, *titles, "contract", "valid runs"), right=frozenset(titles)), rows)
+    for line in _exactness(compared):
+        say(line)
+
+
+def _exactness(compared: list[Group]) -> list[str]:
+    """What marks in the table mean, where there are some; of which brokers nobody knows how exact their times are."""
+    cells = [cell for group in compared for cell in group.cells]
+    times = [
+        (cell, estimate) for cell in cells for name in _METRICS.values()
+        if (estimate := cell.estimates.get(name)) and estimate.metric.is_time
+    ]  # fmt: skip
+    lines = []
+    if any(is_coarse(estimate.mean, estimate.resolution) for _, estimate in times):
+        lines.append("≤: arrivals are known so coarsely that the latency may be anything up to this")
+    if untold := sorted({cell.broker for cell, estimate in times if estimate.resolution is None}):
+        lines.append(f"how exact the times of {listed(untold)} are is not known")
+    return lines
 
 
 def _cell_row(cell: CellResult, results: Results) -> list[str]:

@@ -30,6 +30,13 @@ def share(part: Column, whole: Column) -> Column:
     return F.try_divide(part.cast("double"), whole.cast("double"))
 
 
+def mean_if_all(column: str, *, where: Column | None = None) -> Column:
+    """An aggregate: the mean of a column; null where one of the rows does not tell, for then it is not that of all."""
+    counts = F.lit(True) if where is None else where
+    is_open = F.count_if(counts & F.col(column).isNull()) > 0
+    return F.when(~is_open, F.avg(F.when(counts, F.col(column))))
+
+
 def known(what: str, column: Column) -> Column:
     """The column where the run's source tells what it needs (origin.py), else null; for rows with `unknown`."""
     return F.when(~F.coalesce(F.array_contains("unknown", what), F.lit(False)), column)

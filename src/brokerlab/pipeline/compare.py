@@ -38,6 +38,12 @@ class Change:
     corrected_p: float | None
     answer: str  # of the second beside the first
     is_tie: bool | None  # within the noise floor of an A/A pair; None without one
+    resolution: float | None = None  # of a time: the coarser one's; None where it is not known, and of all else
+
+    @property
+    def is_within_resolution(self) -> bool:
+        """Whether times of arrival are too coarse to show the difference."""
+        return bool(self.resolution) and abs(self.difference) <= (self.resolution or 0.0)
 
     @property
     def percent(self) -> float | None:
@@ -141,8 +147,9 @@ def _changes(metric: str, cells: Sequence[tuple[str, dict[str, Row], dict[str, R
             low=difference.low,
             high=difference.high,
             corrected_p=p,
-            answer=_answer(metric, difference, p, percent),
+            answer=_answer(metric, difference, p, percent, resolution=_resolution(one, other)),
             is_tie=None,
+            resolution=_resolution(one, other),
         )
         for (cell, one, other), difference, p, percent in zip(
             known, found, holm([difference.p for difference in found]), percents, strict=True
@@ -154,12 +161,21 @@ def _sample(row: Row) -> Sample:
     return Sample(row["n"], row["mean"], row["sd"])
 
 
-def _answer(metric: str, difference: Difference, p: float | None, confidence_percent: float) -> str:
+def _resolution(one: Row, other: Row) -> float | None:
+    """Tables of before pipeline version 9 have none."""
+    known = [float(row["resolution"]) for row in (one, other) if row.get("resolution") is not None]
+    return max(known) if len(known) == 2 else None
+
+
+def _answer(
+    metric: str, difference: Difference, p: float | None, confidence_percent: float, *, resolution: float | None
+) -> str:
     return answer_of(
         difference,
         larger_is_better=metric in LARGER_IS_BETTER,
         confidence_percent=confidence_percent,
         corrected_p=p,
+        resolution=resolution,
     )
 
 
@@ -207,6 +223,7 @@ def _change(row: Row, *, is_turned: bool) -> Change:
         corrected_p=row["corrected_p"],
         answer=_OPPOSITE.get(answer, answer) if is_turned else answer,
         is_tie=row["is_tie"],
+        resolution=row.get("resolution"),
     )
 
 

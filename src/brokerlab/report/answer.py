@@ -6,7 +6,7 @@ and by more than the noise floor where the study has the same broker under two n
 
 from dataclasses import dataclass
 
-from brokerlab.report.cells import CellResult, Group
+from brokerlab.report.cells import CellResult, Group, is_within_resolution
 from brokerlab.report.contract import contract_of
 from brokerlab.report.metrics import METRICS, Metric
 from brokerlab.report.numbers import brief, listed, plural, significant
@@ -26,6 +26,7 @@ class Standing:
     rivals: int  # other brokers with a valid run
     unmeasured: tuple[str, ...]  # brokers without a valid run
     within_floor: tuple[str, ...] = ()  # of the ties: no further from the best than an A/A pair is from itself
+    within_resolution: tuple[str, ...] = ()  # of the ties: nearer to the best than times of arrival can show
 
     @property
     def place(self) -> str:
@@ -93,9 +94,10 @@ def _standing(group: Group, metric: str) -> Standing | None:
     best, ties = found
     measured = [cell for cell in group.cells if metric in cell.estimates]
     missing = tuple(cell.broker for cell in group.cells if metric not in cell.estimates)
-    compared = ((tie.broker, group.comparison(metric, best.broker, tie.broker)) for tie in ties)
+    compared = [(tie.broker, group.comparison(metric, best.broker, tie.broker)) for tie in ties]
     within = tuple(broker for broker, row in compared if row is not None and row["is_tie"])
-    return Standing(group.label, best, tuple(ties), len(measured) - 1, missing, within)
+    too_near = tuple(broker for broker, row in compared if row is not None and is_within_resolution(row))
+    return Standing(group.label, best, tuple(ties), len(measured) - 1, missing, within, too_near)
 
 
 def _lead(found: list[Standing], metric: Metric) -> str:
@@ -167,8 +169,14 @@ def _shared_sentence(standings: list[Standing], metric: Metric) -> str:
     names = "any other broker" if len(first.ties) == first.rivals > 1 else _names(first.ties)
     return (
         f"{place}{first.best.broker} had the {metric.superlative} {metric.label}, "
-        f"not told apart from {names} by {_these_runs(first, metric)}."
+        f"not told apart from {names} by {_these_runs(first, metric)}{_too_near(standings)}."
     )
+
+
+def _too_near(standings: list[Standing]) -> str:
+    """Who could not have been told apart by any number of runs, where arrival times are so coarse."""
+    names = sorted({name for standing in standings for name in standing.within_resolution})
+    return f"; {listed(names)} {'is' if len(names) == 1 else 'are'} within the resolution" if names else ""
 
 
 def _names(cells: tuple[CellResult, ...]) -> str:
@@ -191,6 +199,8 @@ def _point(standing: Standing, metric: Metric, results: Results) -> Point:
     remarks = [_ties_remark(standing, metric)] if standing.rivals else []
     if standing.within_floor:
         remarks.append(f"within the noise floor: {listed(list(standing.within_floor))}")
+    if standing.within_resolution:
+        remarks.append(f"nearer than times of arrival are known: {listed(list(standing.within_resolution))}")
     if standing.unmeasured:
         remarks.append(f"without a valid result: {listed(list(standing.unmeasured))}")
     leaders = (standing.best, *standing.ties)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from brokerlab.report.numbers import count, significant
+from brokerlab.report.numbers import count, latency_text
 from brokerlab.report.results import Row
 from brokerlab.report.table import Entry, Table, number, text
 
@@ -21,10 +21,10 @@ def beside(rows: Iterable[Row]) -> Table:
 
 
 def _row(row: Row) -> tuple[Entry, ...]:
-    times = (row[name] for name in _TIMES)
+    is_bound = row["kind"] != "device"  # whose time is longer if the message came earlier than is known
     return (
         Entry(row["run_id"]),
         Entry(_NAMES.get(row["kind"], "probe, there and back")),
         Entry(count(row["n"])),
-        *(Entry(significant(time)) for time in times),
+        *(Entry(latency_text(row, name, is_bound=is_bound)) for name in _TIMES),
     )

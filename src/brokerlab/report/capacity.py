@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from brokerlab.report.cells import CellResult, Group, level_value, varying_factors
-from brokerlab.report.numbers import NOT_KNOWN, brief, count, known, significant
+from brokerlab.report.numbers import NOT_KNOWN, brief, count, known, significant, time_text
 from brokerlab.report.overview import factor_columns
 from brokerlab.report.results import Results, Row
 from brokerlab.report.table import Entry, Table, number, text
@@ -28,10 +28,16 @@ def capacities(results: Results, compared: list[Group]) -> Table:
     trials: dict[str, list[Row]] = {}
     for row in results.capacity:
         trials.setdefault(row["run_id"], []).append(row)
-    return Table(columns, _blocks(compared, lambda cell, run: _capacity(cell, run, trials.get(run["run_id"], []))))
+    resolutions = {row["run_id"]: known(row["resolution_mean_ms"]) for row in results.latency}
+
+    def found(cell: CellResult, run: Row) -> tuple[Entry, ...] | None:
+        return _capacity(cell, run, trials.get(run["run_id"], []), resolutions.get(run["run_id"]))
+
+    return Table(columns, _blocks(compared, found))
 
 
-def _capacity(cell: CellResult, run: Row, trials: list[Row]) -> tuple[Entry, ...] | None:
+def _capacity(cell: CellResult, run: Row, trials: list[Row], resolution_ms: float | None) -> tuple[Entry, ...] | None:
+    """`resolution_ms` is that of the arrivals of the measure phase."""
     if not trials:
         return None
     tried = [row for row in trials if row["phase"] != "measure"]
@@ -41,7 +47,7 @@ def _capacity(cell: CellResult, run: Row, trials: list[Row]) -> tuple[Entry, ...
         Entry(brief(run["p99_limit_ms"])),
         Entry(count(len(tried))),
         _beyond(run, tried),
-        _held([row for row in trials if row["phase"] == "measure"]),
+        _held([row for row in trials if row["phase"] == "measure"], resolution_ms),
     )
 
 
@@ -63,11 +69,11 @@ def _beyond(run: Row, tried: list[Row]) -> Entry:
     return Entry("; ".join(stopped[-1]["why_not"]) if stopped else NOT_KNOWN)
 
 
-def _held(measured: list[Row]) -> Entry:
+def _held(measured: list[Row], resolution_ms: float | None) -> Entry:
     if not measured or measured[-1]["passed"] is None:
         return Entry(NOT_KNOWN, mark="quiet")
     row = measured[-1]
-    below = f"p99 {significant(row['latency_p99_ms'])} ms in {brief(row['seconds'])} s"
+    below = f"p99 {time_text(row['latency_p99_ms'], resolution_ms)} ms in {brief(row['seconds'])} s"
     return Entry("yes", below, "good") if row["passed"] else Entry("no", "; ".join(row["why_not"]), "warn")
 
 

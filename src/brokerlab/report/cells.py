@@ -72,6 +72,12 @@ class Group:
         return max(same, key=lambda row: abs(row["difference"]), default=None)
 
 
+def is_within_resolution(row: Row) -> bool:
+    """Whether the difference of a row of table comparisons is one that times of arrival cannot show."""
+    resolution = known(row.get("resolution"))  # no column in tables of before pipeline version 9
+    return bool(resolution) and abs(row["difference"]) <= (resolution or 0.0)
+
+
 def level_text(name: str, value: str) -> str:
     return f"QoS {value}" if name == "qos" else f"{name} {level_value(name, value)}"
 
@@ -160,7 +166,9 @@ def _estimates(results: Results) -> dict[str, dict[str, Estimate]]:
         metric = METRICS.get(row["metric"])
         if metric is None or mean is None or not row["n"]:
             continue
-        estimate = Estimate(metric, row["unit"] or "", row["n"], mean, known(row["low"]), known(row["high"]))
+        bounds = known(row["low"]), known(row["high"])
+        # Tables of before pipeline version 9 do not tell the resolution.
+        estimate = Estimate(metric, row["unit"] or "", row["n"], mean, *bounds, known(row.get("resolution")))
         found.setdefault(row["cell"], {})[metric.name] = estimate
     return found
 

@@ -15,7 +15,7 @@ from brokerlab.report.cells import Group
 from brokerlab.report.distribution import curves
 from brokerlab.report.load_chart import load_chart, load_points
 from brokerlab.report.look import DASHES, INK, colour, cycle, faceted, latency_axis
-from brokerlab.report.numbers import known
+from brokerlab.report.numbers import NOT_KNOWN, known
 from brokerlab.report.results import Results, Row
 
 _SHARES = (1, 0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001, 0.000001)
@@ -108,8 +108,9 @@ def _summaries(results: Results, compared: list[Group]) -> list[Row]:
                 if estimate is None or estimate.mean <= 0:
                     continue  # a logarithmic axis has no place for zero; the table shows it
                 about = {"group": group.label, "broker": cell.broker, "quantile": name}
-                interval = {"low": estimate.low, "high": estimate.high, "n": estimate.n}
-                rows.append({**about, "kind": "cell", "value": estimate.mean, **interval})
+                interval = {"low": estimate.least, "high": estimate.high, "n": estimate.n}
+                said = {"mean": estimate.mean_text, "interval": estimate.below or NOT_KNOWN}
+                rows.append({**about, "kind": "cell", "value": estimate.mean, **interval, **said})
                 rows.extend({**about, "kind": "run", "value": value} for value in _run_values(results, cell.id, column))
     return rows
 
@@ -146,9 +147,8 @@ def _summary_chart(rows: list[Row], brokers: list[str]) -> alt.TopLevelMixin:
             tooltip=[
                 alt.Tooltip("broker:N"),
                 alt.Tooltip("quantile:N"),
-                alt.Tooltip("value:Q", title="mean, ms", format=".4~r"),
-                alt.Tooltip("low:Q", title="interval from, ms", format=".4~r"),
-                alt.Tooltip("high:Q", title="interval to, ms", format=".4~r"),
+                alt.Tooltip("mean:N", title="mean, ms"),
+                alt.Tooltip("interval:N", title="interval, ms"),
                 alt.Tooltip("n:Q", title="valid runs"),
             ],
         ),

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from brokerlab.report.cells import CellResult, Group, level_value, varying_factors
-from brokerlab.report.numbers import NOT_KNOWN, known, plural, significant
+from brokerlab.report.numbers import NOT_KNOWN, known, plural, significant, time_text
 from brokerlab.report.overview import factor_columns
 from brokerlab.report.results import Results, Row
 from brokerlab.report.table import Entry, Table, number, text
@@ -43,8 +43,9 @@ def _row(cell: CellResult, results: Results) -> tuple[Entry, ...]:
     return (
         Entry(cell.broker),
         *(Entry(level_value(name, value)) for name, value in cell.levels),
-        *(_span(latency, name) for name in _TIMES),
-        *(_span(flows, name) for name in ("interarrival_mean_ms", "interarrival_sd_ms", "growth_ms_per_message")),
+        *(_times(latency, name, is_bound=name != "sd_ms") for name in _TIMES),
+        *(_times(flows, name, is_bound=False) for name in ("interarrival_mean_ms", "interarrival_sd_ms")),
+        _span(flows, "growth_ms_per_message"),
         _outcome(flows),
         Entry(", ".join(f"{number} {verdict}" for verdict, number in verdicts.items())),
         *_printed(cell, results),
@@ -71,6 +72,16 @@ def _span(rows: list[Row], column: str) -> Entry:
     if not values:
         return Entry(NOT_KNOWN, mark="quiet")
     low, high = significant(min(values)), significant(max(values))
+    return Entry(low if low == high else f"{low} to {high}")
+
+
+def _times(rows: list[Row], column: str, *, is_bound: bool = True) -> Entry:
+    """The same of times, none more exact than it is."""
+    timed = [row for row in rows if known(row[column]) is not None]
+    if not timed:
+        return Entry(NOT_KNOWN, mark="quiet")
+    ends = (min(timed, key=lambda row: row[column]), max(timed, key=lambda row: row[column]))
+    low, high = (time_text(row[column], row.get("resolution_mean_ms"), is_bound=is_bound) for row in ends)
     return Entry(low if low == high else f"{low} to {high}")
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from brokerlab.report.numbers import count, significant
+from brokerlab.report.numbers import count, latency_text
 from brokerlab.report.results import Row
 from brokerlab.report.table import Entry, Table, number, text
 
@@ -35,12 +35,11 @@ def _lost(delivery: Iterable[Row]) -> dict[tuple[str, str], int]:
 
 
 def _row(row: Row, lost: Mapping[tuple[str, str], int]) -> tuple[Entry, ...]:
-    times = (row[name] for name in _TIMES)
     missing = lost.get((row["run_id"], row["group"]))
     return (
         Entry(row["run_id"]),
         Entry(_NAMES[row["group"]]),
         Entry(count(row["n"])),
-        *(Entry(significant(time)) for time in times),
+        *(Entry(latency_text(row, name)) for name in _TIMES),
         Entry(count(missing), mark="warn" if missing else "quiet"),
     )

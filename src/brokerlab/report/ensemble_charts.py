@@ -49,7 +49,7 @@ def _delay(cells: Iterable[CellResult], brokers: list[str]) -> Chart | None:
     for cell in cells:
         estimate, locality = cell.estimates.get("latency.mean"), _level(cell, "locality")
         if estimate is not None and locality is not None:
-            limits = {"low": estimate.low, "high": estimate.high, "n": estimate.n}
+            limits = {"low": estimate.least, "high": estimate.high, "n": estimate.n, "mean": estimate.mean_text}
             about = {"group": _others(cell, "locality"), "broker": cell.broker, "locality": locality}
             rows.append({**about, "value": estimate.mean, **limits})
     if not rows:
@@ -63,7 +63,7 @@ def _delay(cells: Iterable[CellResult], brokers: list[str]) -> Chart | None:
     )
     bars = base.mark_bar(opacity=0.85).encode(
         y=alt.Y("value:Q").axis(title="mean delay, ms"),
-        tooltip=["broker:N", "locality:N", alt.Tooltip("value:Q", format=".4~r"), alt.Tooltip("n:Q", title="runs")],
+        tooltip=["broker:N", "locality:N", alt.Tooltip("mean:N"), alt.Tooltip("n:Q", title="runs")],
     )
     limits = (
         base.transform_filter("isValid(datum.low)")
@@ -173,7 +173,8 @@ def _rates(cells: Iterable[CellResult], brokers: list[str]) -> Chart | None:
         for metric, title in _PER_RATE if rate is not None else ():
             if (estimate := cell.estimates.get(metric)) is not None:
                 rows.append({"group": title, "broker": cell.broker, "rate": rate, "value": estimate.mean,
-                             "low": estimate.low, "high": estimate.high, "setting": _others(cell, "rate")})  # fmt: skip
+                             "mean": estimate.mean_text, "low": estimate.least, "high": estimate.high,
+                             "setting": _others(cell, "rate")})  # fmt: skip
     if not rows:
         return None
     base = alt.Chart(alt.InlineData(values=rows)).encode(
@@ -182,7 +183,7 @@ def _rates(cells: Iterable[CellResult], brokers: list[str]) -> Chart | None:
         detail="setting:N",
     )
     y = alt.Y("value:Q").axis(title=None)
-    tooltip: list[str | alt.Tooltip] = ["broker:N", "setting:N", "rate:Q", alt.Tooltip("value:Q", format=".4~r")]
+    tooltip: list[str | alt.Tooltip] = ["broker:N", "setting:N", "rate:Q", "mean:N"]
     layers = alt.layer(
         base.mark_line(opacity=0.7).encode(y=y),
         base.mark_point(filled=True, size=45).encode(y=y, tooltip=tooltip),

@@ -1,8 +1,8 @@
 """Levels beside each other, and how much of each metric is due to which factor."""
 
-from brokerlab.report.cells import level_text
+from brokerlab.report.cells import is_within_resolution, level_text
 from brokerlab.report.metrics import METRICS
-from brokerlab.report.numbers import NOT_KNOWN, brief, known, significant
+from brokerlab.report.numbers import NOT_KNOWN, brief, known, no_finer, significant, time_text
 from brokerlab.report.results import Results, Row
 from brokerlab.report.table import Entry, Table, number, text
 
@@ -28,11 +28,17 @@ def _comparison(row: Row) -> tuple[Entry, ...]:
     both = (row["level_a"], row["level_b"])
     levels = both if row["factor"] == "broker" else [level_text(row["factor"], level) for level in both]
     is_tie = bool(row["is_tie"])
+    resolution = known(row.get("resolution"))
     said = "the same broker under two names" if row["same"] else "within the noise floor: a tie" if is_tie else ""
+    if not said and is_within_resolution(row):
+        said = f"within the resolution of {significant(resolution, digits=2)} {row['unit']}"
     return (
         *(Entry(level) for level in levels),
         Entry(_context(row)),
-        Entry(significant(row["difference"]), _bounds(row["low"], row["high"])),
+        Entry(
+            time_text(row["difference"], resolution, is_bound=False),
+            _bounds(row["low"], row["high"], resolution=resolution),
+        ),
         Entry(significant(row["difference_percent"], digits=2)),
         Entry(significant(row["hedges_g"], digits=2), _bounds(row["g_low"], row["g_high"], digits=2)),
         Entry(p_text(row["corrected_p"])),
@@ -47,10 +53,10 @@ def _context(row: Row) -> str:
     return ", ".join(level_text(name, value) for name, value in (row["levels"] or {}).items()) or NOT_KNOWN
 
 
-def _bounds(low: object, high: object, *, digits: int = 3) -> str:
+def _bounds(low: object, high: object, *, digits: int = 3, resolution: float | None = None) -> str:
     if known(low) is None or known(high) is None:
         return ""
-    return f"{significant(low, digits=digits)} … {significant(high, digits=digits)}"
+    return " … ".join(no_finer(end, resolution, digits=digits) for end in (low, high))
 
 
 def p_text(value: object) -> str:

@@ -6,7 +6,9 @@ Estimate    what the table says of one metric of one cell: mean over valid runs,
 
 from dataclasses import dataclass
 
-from brokerlab.report.numbers import NOT_KNOWN, decimals, fixed
+from brokerlab.report.numbers import NOT_KNOWN, decimals, fixed, last_place, significant, timed
+
+_NOT_TOLD = "resolution not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,15 @@ class Metric:
     @property
     def superlative(self) -> str:
         return "highest" if self.larger_is_better else "lowest"
+
+    @property
+    def is_latency(self) -> bool:
+        return self.name.startswith("latency.")
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is made of times of arrival, which are only so exact."""
+        return self.is_latency or self.name.startswith("jitter.")
 
 
 _KNOWN = (
@@ -53,16 +64,25 @@ class Estimate:
     mean: float
     low: float | None
     high: float | None
+    resolution: float | None = None  # of a time (numbers.py); None where it is not known, and of all else
+
+    @property
+    def least(self) -> float | None:
+        """Where the interval begins if every message came as early as it may have: a latency is an upper bound."""
+        return self.low if self.low is None or not self.metric.is_latency else self.low - (self.resolution or 0.0)
 
     def overlaps(self, other: "Estimate") -> bool:
         """Whether these runs do not tell the two apart; without intervals nothing is told apart."""
-        if self.low is None or self.high is None or other.low is None or other.high is None:
+        if self.least is None or self.high is None or other.least is None or other.high is None:
             return True
-        return self.low <= other.high and other.low <= self.high
+        return self.least <= other.high and other.least <= self.high
 
     @property
     def places(self) -> int:
-        """Decimals of the mean: three significant digits, and more where the interval is narrower than that."""
+        """Decimals of the mean if it were exact.
+
+        Three significant digits, and more where the interval is narrower than that.
+        """
         usual = decimals(self.mean)
         if self.low is None or self.high is None or self.high == self.low:
             return usual
@@ -71,14 +91,28 @@ class Estimate:
 
     @property
     def mean_text(self) -> str:
-        return fixed(self.mean, self.places)
+        return timed(self.mean, resolution=self.resolution, places=self.places, is_bound=self.metric.is_latency)
 
     @property
     def interval_text(self) -> str:
         """None of the metrics can be negative, so an interval that would reach below 0 is shown from 0."""
-        if self.low is None or self.high is None:
+        if self.least is None or self.high is None:
             return NOT_KNOWN
-        return f"{fixed(max(self.low, 0.0), self.places)} – {fixed(self.high, self.places)}"
+        places = min(self.places, last_place(self.resolution))
+        return f"{fixed(max(self.least, 0.0), places)} – {fixed(self.high, places)}"
+
+    @property
+    def below(self) -> str:
+        """What stands small below the mean: the interval, and of a time how exact it is."""
+        interval = "" if self.low is None else self.interval_text
+        return "; ".join(part for part in (interval, self.resolution_text) if part)
+
+    @property
+    def resolution_text(self) -> str:
+        """Of a time that is not known exactly; empty of all else, and where every arrival has a stamp of its own."""
+        if not self.metric.is_time or self.resolution == 0:
+            return ""
+        return _NOT_TOLD if self.resolution is None else f"resolution {significant(self.resolution, digits=2)}"
 
 
 def best_first(estimates: list[Estimate]) -> list[Estimate]:

@@ -67,8 +67,7 @@ def _measure(cell: CellResult, group: Group, metric: str, is_marked: bool) -> En
         return Entry(NOT_KNOWN, mark="quiet")
     if metric in _COUNTED:  # mostly zero: a symmetric interval would reach below nothing
         return Entry(estimate.mean_text, mark="warn" if estimate.mean > 0 else "")
-    below = "" if estimate.low is None else estimate.interval_text
-    return Entry(estimate.mean_text, below, "best" if is_marked and _stands_out(cell, group, metric) else "")
+    return Entry(estimate.mean_text, estimate.below, "best" if is_marked and _stands_out(cell, group, metric) else "")
 
 
 def _stands_out(cell: CellResult, group: Group, metric: str) -> bool:

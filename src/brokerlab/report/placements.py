@@ -1,7 +1,7 @@
 """Delay by cell of an ensemble in numbers (001's Figure 4), with how much it differs between placements (B-23)."""
 
 from brokerlab.report.cells import CellResult, Group, level_value, varying_factors
-from brokerlab.report.numbers import NOT_KNOWN, known, significant
+from brokerlab.report.numbers import NOT_KNOWN, known, no_finer, significant, time_text
 from brokerlab.report.overview import factor_columns
 from brokerlab.report.results import Results, Row
 from brokerlab.report.table import Entry, Table, number, text
@@ -25,12 +25,16 @@ def placements(results: Results, compared: list[Group]) -> Table:
 
 def _row(cell: CellResult, estimate: Row) -> tuple[Entry, ...]:
     low, high = known(estimate["low"]), known(estimate["high"])
-    interval = NOT_KNOWN if low is None or high is None else f"{significant(max(low, 0.0))} to {significant(high)}"
+    resolution = known(estimate.get("resolution"))
+    least = (
+        None if low is None else max(low - (resolution or 0.0), 0.0)
+    )  # an arrival may have been earlier than it seems
+    ends = [no_finer(end, resolution) for end in (least, high)]
     return (
         Entry(cell.broker),
         *(Entry(level_value(name, value)) for name, value in cell.levels),
-        Entry(significant(estimate["mean"])),
-        Entry(interval),
+        Entry(time_text(estimate["mean"], resolution)),
+        Entry(NOT_KNOWN if low is None else " to ".join(ends)),
         Entry(significant(estimate["sd"])),
         Entry(str(estimate["n"])),
     )

@@ -43,7 +43,7 @@ def _metric(cell: CellResult, metric: str) -> Entry:
     estimate = cell.estimates.get(metric)
     if estimate is None:
         return Entry(NOT_KNOWN, mark="quiet")
-    return Entry(estimate.mean_text, "" if estimate.low is None else estimate.interval_text)
+    return Entry(estimate.mean_text, estimate.below)
 
 
 def _outcome(outcome: str, flows: int) -> Entry:

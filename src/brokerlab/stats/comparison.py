@@ -150,16 +150,20 @@ def answer_of(
     corrected_p: float | None = None,
     corrected_equivalent_p: float | None = None,
     floor: float | None = None,
+    resolution: float | None = None,
+    margin: float = math.inf,
 ) -> str:
     """Better | worse | equivalent | not distinguishable: of the first level beside the second.
 
-    A difference within the noise floor of two names of the same thing is none.
+    A difference within the noise floor of two names of the same thing is none, and one within the resolution of the
+    times that it is made of cannot be seen; nor can it be seen to be below a margin that is finer than that.
     """
     alpha = 1 - confidence_percent / 100
-    is_within_floor = floor is not None and abs(difference.value) <= floor
-    if corrected_p is not None and corrected_p < alpha and not is_within_floor:
+    is_within = any(limit is not None and abs(difference.value) <= limit for limit in (floor, resolution))
+    if corrected_p is not None and corrected_p < alpha and not is_within:
         return "better" if (difference.value > 0) == larger_is_better else "worse"
-    if corrected_equivalent_p is not None and corrected_equivalent_p < alpha:
+    is_fine = resolution is None or resolution <= margin
+    if is_fine and corrected_equivalent_p is not None and corrected_equivalent_p < alpha:
         return "equivalent"
     return "not distinguishable"
 

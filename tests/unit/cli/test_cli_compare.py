@@ -50,6 +50,19 @@ def after(tmp_path: Path) -> Path:
     return tmp_path / "after"
 
 
+def test_a_change_within_the_resolution_is_not_told_apart(tmp_path, brokerlab):
+    """2 ms more, by runs that hardly differ; but of the second every message may have come 3 ms earlier."""
+    for name, mean, resolution in (("one", 10.0, 0.1), ("other", 12.0, 3.0)):
+        write(tmp_path / name, "cells", [cell("qos-0", "latency.p99", mean, 0.1) | {"resolution": resolution}])
+    done = brokerlab("compare", str(tmp_path / "one"), str(tmp_path / "other"))
+
+    (change,), _ = changes_of_studies(*(StudyDirectory(tmp_path / name) for name in ("one", "other")))
+    assert (change.resolution, change.answer) == (3.0, "not distinguishable")
+    assert change.corrected_p < 0.001
+    assert "2 ± 3" in done.stdout
+    assert "not distinguishable (resolution)" in done.stdout
+
+
 def comparison(**columns) -> dict:
     known = {
         "factor": "broker", "level_a": "a", "level_b": "b", "within": "qos=0", "metric": "latency.p99",

@@ -53,6 +53,23 @@ def test_the_answer_goes_by_the_comparisons_and_not_by_intervals():
     assert said.floor == ""
 
 
+def test_differences_that_arrival_times_cannot_show_are_said_to_be_so():
+    """However small the p: 0.3 ms apart, and every message may have come 0.5 ms earlier than it seems."""
+    near = {"floor": None, "is_tie": None, "resolution": 0.5}
+    found = results(
+        compared("a", "again", "not distinguishable", **near),
+        compared("a", "c", "better", floor=None, is_tie=None, resolution=0.1),
+    )
+    said, rows = answer(found, groups(found)), comparisons(found).blocks[0]
+
+    assert said.lead.endswith("not told apart from again by these 3 runs each; again is within the resolution.")
+    assert said.points[0].remarks[1] == "nearer than times of arrival are known: again"
+    assert [(row[3].text, row[-1].below) for row in rows] == [
+        ("−0.3 ± 0.5", "within the resolution of 0.50 ms"),
+        ("−0.3", ""),
+    ]
+
+
 def test_comparisons_of_other_settings_say_nothing_here():
     elsewhere = compared("a", "c", "not distinguishable", levels={"rate": "100"})
     over_all = compared("a", "c", "not distinguishable", method="paired", within="all")

@@ -129,6 +129,25 @@ def test_equivalent_and_not_distinguishable_are_told_apart(p, equivalent_p, floo
     assert found == expected
 
 
+@pytest.mark.parametrize(
+    ("resolution", "margin", "equivalent_p", "expected"),
+    [
+        (None, 1.0, 0.9, "worse"),
+        (1.9, 1.0, 0.9, "worse"),
+        (2.0, 1.0, 0.9, "not distinguishable"),
+        (2.0, 1.0, 0.01, "not distinguishable"),  # that they lie within a margin of 1 cannot be seen either
+        (2.0, 2.5, 0.01, "equivalent"),
+    ],
+)
+def test_what_is_coarser_than_the_difference_hides_it(resolution, margin, equivalent_p, expected):
+    found = answer_of(
+        Difference(2.0), larger_is_better=False, corrected_p=0.0, corrected_equivalent_p=equivalent_p,
+        resolution=resolution, margin=margin,
+    )  # fmt: skip
+
+    assert found == expected
+
+
 def test_better_depends_on_what_is_good():
     assert answer_of(Difference(2.0), larger_is_better=True, corrected_p=0.0) == "better"
     assert answer_of(Difference(-2.0), larger_is_better=True, corrected_p=0.0) == "worse"

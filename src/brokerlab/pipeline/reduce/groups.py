@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from brokerlab.pipeline.reduce.latency import Tally
 from brokerlab.pipeline.reduce.ledger import FirstArrivals
 from brokerlab.pipeline.reduce.raw import Bools
 
 ALL, LOCAL, CROSSING = "all", "local", "crossing"
+EARLIEST = "earliest"  # a kind: until the earliest time at which each message may have come
 
 
 class Latencies:
@@ -20,6 +23,7 @@ class Latencies:
     ) -> None:
         self._classes, self._is_crossing, self._has_sent_times = payload_classes, is_crossing, has_sent_times
         self._tallies: dict[tuple[str, str], Tally] = {}
+        self._earliest = Tally()
 
     def add(self, measured: FirstArrivals) -> None:
         latencies = {"intended": measured.received_ns - measured.intended_ns}
@@ -29,6 +33,10 @@ class Latencies:
             for kind, ns in latencies.items():
                 tally = self._tallies.setdefault((kind, group), Tally())
                 tally.add(ns[members], resolution_ns=measured.resolution_ns[members])
+
+        # Nothing comes before it is due, whatever is known of its arrival.
+        ns, resolution_ns = latencies["intended"], measured.resolution_ns
+        self._earliest.add(np.maximum(ns - resolution_ns, np.minimum(ns, 0)), resolution_ns=resolution_ns)
 
     def _groups(self, measured: FirstArrivals) -> Iterator[tuple[str, Bools | slice]]:
         yield ALL, slice(None)
@@ -41,4 +49,6 @@ class Latencies:
 
     def filled(self) -> Iterator[tuple[str, str, Tally]]:
         """Kind, group and tally of what arrived."""
-        return ((kind, group, tally) for (kind, group), tally in self._tallies.items() if tally.n)
+        yield from ((kind, group, tally) for (kind, group), tally in self._tallies.items() if tally.n)
+        if self._earliest.n and self._earliest.is_resolution_told:
+            yield EARLIEST, ALL, self._earliest

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from brokerlab.pipeline.reduce.raw import Longs
+from brokerlab.pipeline.reduce.raw import NOT_TOLD, Longs
 from brokerlab.stats.histogram import (
     BUCKETS,
     NEGATIVE_BUCKET,
@@ -20,6 +20,7 @@ class Tally:
         self.n = 0
         self.sum_ns = self.sum_of_squares_ns2 = self.resolution_sum_ns = 0.0
         self.min_ns = self.max_ns = self.resolution_max_ns = 0  # without meaning while n is 0
+        self.is_resolution_told = True  # of every duration
         self._counts = np.zeros(BUCKETS, dtype=np.int64)
 
     def add(self, ns: Longs, *, resolution_ns: Longs) -> None:
@@ -29,6 +30,7 @@ class Tally:
         self.min_ns = min(self.min_ns, least) if self.n else least
         self.max_ns = max(self.max_ns, most) if self.n else most
         self.resolution_max_ns = max(self.resolution_max_ns, coarsest) if self.n else coarsest
+        self.is_resolution_told &= int(resolution_ns.min()) != NOT_TOLD
         self.n += ns.size
         floats = ns.astype(np.float64)
         self.sum_ns += float(floats.sum())
@@ -36,16 +38,17 @@ class Tally:
         self.resolution_sum_ns += float(resolution_ns.sum(dtype=np.float64))
         self._counts += bucket_counts(ns)
 
-    def moments(self) -> dict[str, int | float]:
-        """The columns of schemas.families.MOMENTS but kind and group."""
+    def moments(self) -> dict[str, int | float | None]:
+        """The columns of schemas.families.MOMENTS but kind and group; of a resolution that is not told nothing."""
+        is_told = self.is_resolution_told
         return {
             "n": self.n,
             "sum_ns": self.sum_ns,
             "sum_of_squares_ns2": self.sum_of_squares_ns2,
             "min_ns": self.min_ns,
             "max_ns": self.max_ns,
-            "resolution_sum_ns": self.resolution_sum_ns,
-            "resolution_max_ns": self.resolution_max_ns,
+            "resolution_sum_ns": self.resolution_sum_ns if is_told else None,
+            "resolution_max_ns": self.resolution_max_ns if is_told else None,
             "zero_count": int(self._counts[ZERO_BUCKET - NEGATIVE_BUCKET]),
             "negative_count": int(self._counts[0]),
         }

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from brokerlab.pipeline.reduce.expectation import Expectation, places_of
 from brokerlab.pipeline.reduce.publications import Publications
-from brokerlab.pipeline.reduce.raw import Bools, Longs, longs, longs_or_zero
+from brokerlab.pipeline.reduce.raw import Bools, Longs, longs, longs_or_zero, resolutions
 
 COLUMNS = ("subscriber", "publisher", "seq", "dup", "intended_ns", "received_ns", "resolution_ns")
 
@@ -48,7 +48,7 @@ class FirstArrivals:
     received_ns: Longs
     intended_ns: Longs
     sent_ns: Longs
-    resolution_ns: Longs
+    resolution_ns: Longs  # NOT_TOLD where it is not known
     payload_bytes: Longs
     is_measured: Bools  # of publications that were intended in the measure phase
     is_acknowledged: Bools
@@ -181,7 +181,7 @@ class Ledger:
         is_first, is_late = self._first_arrivals(arrivals, pair)
         self._count("arrivals", flow)
         self._count_again(arrivals, pair, np.flatnonzero(~is_first), deliveries.column("dup"))
-        first = self._first_of(arrivals, is_first, longs_or_zero(deliveries, "resolution_ns")[0])
+        first = self._first_of(arrivals, is_first, resolutions(deliveries))
         self._count("delivered", first.flow)
         self._count("acknowledged_delivered", first.flow, first.is_acknowledged)
         if not self.expected.is_replay:  # one message a topic has no order, and topics have none among them

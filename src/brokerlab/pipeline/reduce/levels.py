@@ -29,6 +29,7 @@ OVER_ALL = "all"
 
 Context = tuple[tuple[str, str], ...]
 Values = Mapping[Context, Mapping[str, Sequence[float]]]  # of runs, by context and level
+Resolutions = Mapping[str, float | None]  # by level: the mean of its runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Observation:
     levels: Mapping[str, str]
     set_up: str | None  # of the broker
     value: float
+    resolution: float | None = None  # of a time, where it is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class _Pair:
     is_same: bool
     floor: float | None
     margin: float
+    resolution: float | None
     difference: Difference
     columns: Mapping[str, Any]
 
@@ -68,9 +71,13 @@ def comparisons(
     factors = factors_of(observations)
     for factor in factors:
         same = _same_pairs(observations) if factor == "broker" else frozenset()
-        values = _by_context(observations, factor, [name for name in factors if name != factor])
-        families = [_within(context, levels, same, confidence_percent) for context, levels in values.items()]
-        for family in [*families, _over_all(values, same, confidence_percent)]:
+        others = [name for name in factors if name != factor]
+        values, resolutions = _by_context(observations, factor, others), _resolutions(observations, factor, others)
+        families = [
+            _within(context, levels, same, resolutions[context], confidence_percent)
+            for context, levels in values.items()
+        ]
+        for family in [*families, _over_all(values, same, resolutions, confidence_percent)]:
             for row in _corrected(family, larger_is_better=larger_is_better, confidence_percent=confidence_percent):
                 yield {"factor": factor, **row}
 
@@ -113,6 +120,30 @@ def _by_context(observations: Sequence[Observation], factor: str, others: Sequen
     return {context: {level: sorted(runs) for level, runs in own.items()} for context, own in values.items()}
 
 
+def _resolutions(observations: Sequence[Observation], factor: str, others: Sequence[str]) -> dict[Context, Resolutions]:
+    """Of the same contexts and levels."""
+    found: dict[Context, dict[str, list[float | None]]] = defaultdict(lambda: defaultdict(list))
+    for each in observations:
+        if factor in each.levels:
+            context = tuple((name, each.levels.get(name, "")) for name in others)
+            found[context][each.levels[factor]].append(each.resolution)
+    return {
+        context: {level: _mean_if_all(resolutions) for level, resolutions in own.items()}
+        for context, own in found.items()
+    }
+
+
+def _mean_if_all(values: Sequence[float | None]) -> float | None:
+    """The mean; None where one of them is not known."""
+    known = [value for value in values if value is not None]
+    return fmean(sorted(known)) if known and len(known) == len(values) else None
+
+
+def _coarser(one: float | None, other: float | None) -> float | None:
+    """Of two resolutions; None where one of them is not known."""
+    return None if one is None or other is None else max(one, other)
+
+
 def _pairs(levels: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     return itertools.combinations(sorted(levels, key=_natural), 2)
 
@@ -123,7 +154,11 @@ def _natural(level: str) -> list[tuple[int, str]]:
 
 
 def _within(
-    context: Context, levels: Mapping[str, Sequence[float]], same: frozenset[frozenset[str]], confidence_percent: float
+    context: Context,
+    levels: Mapping[str, Sequence[float]],
+    same: frozenset[frozenset[str]],
+    resolutions: Resolutions,
+    confidence_percent: float,
 ) -> list[_Pair]:
     """Welch's comparison of the runs of every two cells that differ in nothing else."""
     pairs = list(_pairs(levels))
@@ -148,25 +183,34 @@ def _within(
             "g_low": effect and effect.low,
             "g_high": effect and effect.high,
         }
-        is_same = frozenset((a, b)) in same
-        found.append(_Pair(a, b, context, is_same, max(floors, default=None), margin, difference, columns))
+        is_same, floor = frozenset((a, b)) in same, max(floors, default=None)
+        resolution = _coarser(resolutions[a], resolutions[b])
+        found.append(_Pair(a, b, context, is_same, floor, margin, resolution, difference, columns))
     return found
 
 
-def _over_all(values: Values, same: frozenset[frozenset[str]], confidence_percent: float) -> list[_Pair]:
+def _over_all(
+    values: Values,
+    same: frozenset[frozenset[str]],
+    resolutions: Mapping[Context, Resolutions],
+    confidence_percent: float,
+) -> list[_Pair]:
     """Two levels over all contexts that both have: the means of their cells, in pairs."""
     found = []
     for a, b in _pairs(dict.fromkeys(itertools.chain.from_iterable(values.values()))):
-        shared = [levels for _, levels in sorted(values.items()) if a in levels and b in levels]
-        if len(shared) < 2:
+        contexts = [context for context, levels in sorted(values.items()) if a in levels and b in levels]
+        if len(contexts) < 2:
             continue
+        shared = [values[context] for context in contexts]
         one, other = ([fmean(levels[level]) for levels in shared] for level in (a, b))
         margin = _margin(fmean(one), fmean(other))
         difference = paired(one, other, confidence_percent=confidence_percent, margin=margin)
         unknown = dict.fromkeys(("hedges_g", "g_low", "g_high"))
         means = {"n_a": len(one), "n_b": len(other), "mean_a": fmean(one), "mean_b": fmean(other)}
         is_same = frozenset((a, b)) in same
-        found.append(_Pair(a, b, None, is_same, None, margin, difference, {"method": "paired", **means, **unknown}))
+        resolution = _coarser(*(_mean_if_all([resolutions[each][level] for each in contexts]) for level in (a, b)))
+        columns = {"method": "paired", **means, **unknown}
+        found.append(_Pair(a, b, None, is_same, None, margin, resolution, difference, columns))
     floor = max((abs(pair.difference.value) for pair in found if pair.is_same), default=None)
     return [replace(pair, floor=floor) for pair in found]
 
@@ -203,6 +247,7 @@ def _corrected(
             "same": pair.is_same,
             "floor": pair.floor,
             "is_tie": None if pair.floor is None else abs(difference.value) <= pair.floor,
+            "resolution": pair.resolution,
             "answer": answer_of(
                 difference,
                 larger_is_better=larger_is_better,
@@ -210,6 +255,8 @@ def _corrected(
                 corrected_p=own_p,
                 corrected_equivalent_p=own_equivalent_p,
                 floor=pair.floor,
+                resolution=pair.resolution,
+                margin=pair.margin,
             ),
             "confidence_percent": confidence_percent,
         }

@@ -12,7 +12,7 @@ import pyarrow as pa
 from brokerlab.pipeline.manifests import RunFacts
 from brokerlab.pipeline.reduce.latency import Tally
 from brokerlab.pipeline.reduce.publications import Publications, read_publications
-from brokerlab.pipeline.reduce.raw import Longs, longs, longs_or_zero, read_files
+from brokerlab.pipeline.reduce.raw import Longs, longs, longs_or_zero, read_files, resolutions
 
 PROBE = "probe"  # the group of the probe's latencies
 THERE, DEVICE = "there", "device"  # kinds of latency: until a device has a message, and how long it keeps it
@@ -32,7 +32,7 @@ def probe_tallies(run: RunFacts) -> dict[str, Tally]:
     place, rows = _first_arrivals(heard, published)
     is_measured = published.is_measured[place]
     place, rows = place[is_measured], rows[is_measured]
-    received, resolution = longs(heard, "received_ns")[rows], longs_or_zero(heard, "resolution_ns")[0][rows]
+    received, resolution = longs(heard, "received_ns")[rows], resolutions(heard)[rows]
     tallies = {"intended": Tally(), "sent": Tally()}
     tallies["intended"].add(received - published.intended_ns[place], resolution_ns=resolution)
     tallies["sent"].add(received - published.sent_ns[place], resolution_ns=resolution)
@@ -75,31 +75,32 @@ def device_tallies(run: RunFacts, published: Publications) -> dict[str, Tally]:
     place, rows = _first_arrivals(heard, published)
     is_measured = published.is_measured[place]
     place, rows = place[is_measured], rows[is_measured]
-    resolution = longs_or_zero(heard, "resolution_ns")[0][rows]
+    resolution = resolutions(heard)[rows]
     there.add(longs(heard, "received_ns")[rows] - published.intended_ns[place], resolution_ns=resolution)
-    kept_ns = _kept_ns(heard, _table(run, "device_publications", _ANSWERED), published)
-    kept.add(kept_ns, resolution_ns=np.zeros(kept_ns.size, dtype=np.int64))
+    kept_ns, of_arrival = _kept_ns(heard, _table(run, "device_publications", _ANSWERED), published)
+    kept.add(kept_ns, resolution_ns=of_arrival)
     return {THERE: there, DEVICE: kept}
 
 
-def _kept_ns(heard: pa.Table, answered: pa.Table, published: Publications) -> Longs:
-    """From the arrival of a message of the measure phase at a device to its answer.
+def _kept_ns(heard: pa.Table, answered: pa.Table, published: Publications) -> tuple[Longs, Longs]:
+    """From the arrival of a message of the measure phase at a device to its answer, and the arrival's resolution.
 
     A device answers in the order in which it hears: its answer k belongs to the k-th message that it heard.
     """
-    place, device = _places(heard, published), longs(heard, "subscriber")
+    place, device, resolution = _places(heard, published), longs(heard, "subscriber"), resolutions(heard)
     owner, seq = longs(answered, "publisher"), longs(answered, "seq")
     received, (sent, is_sent) = longs(answered, "intended_ns"), longs_or_zero(answered, "sent_ns")
-    found: list[Longs] = []
+    found = [np.zeros((2, 0), dtype=np.int64)]
     for number in np.unique(owner):
         own = np.flatnonzero(owner == number)
         own = own[np.argsort(seq[own])]
-        asked = place[device == number][: own.size]
-        own = own[: asked.size]
+        rows = np.flatnonzero(device == number)[: own.size]
+        asked, own = place[rows], own[: rows.size]
         is_measured = (asked >= 0) & is_sent[own]
         is_measured[is_measured] = published.is_measured[asked[is_measured]]
-        found.append((sent - received)[own[is_measured]])
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        found.append(np.stack([(sent - received)[own[is_measured]], resolution[rows[is_measured]]]))
+    kept_ns, of_arrival = np.concatenate(found, axis=1)
+    return kept_ns, of_arrival
 
 
 def _places(heard: pa.Table, published: Publications) -> Longs:

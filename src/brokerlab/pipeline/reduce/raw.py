@@ -14,6 +14,8 @@ from brokerlab.record.schemas import RAW_SCHEMAS
 Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+NOT_TOLD = -1  # a resolution that the source of a run does not tell
+
 
 class DamagedFileError(Exception):
     """A raw file that cannot be read, or does not hold what its schema promises; the text names the file."""
@@ -53,6 +55,12 @@ def longs_or_zero(table: pa.Table, column: str) -> tuple[Longs, Bools]:
     values = table.column(column)
     known = values.is_valid().to_numpy().astype(np.bool_, copy=False)
     return values.fill_null(0).to_numpy().astype(np.int64, copy=False), known
+
+
+def resolutions(table: pa.Table) -> Longs:
+    """How much earlier each delivery may have arrived than its row says; NOT_TOLD where nobody knows."""
+    values, is_told = longs_or_zero(table, "resolution_ns")
+    return np.where(is_told, values, NOT_TOLD)
 
 
 def stretches(ascending: NDArray[np.signedinteger]) -> Iterator[tuple[int, int]]:

@@ -3,6 +3,7 @@
 It keeps sixteen bytes for each first arrival of the measure phase, because a median must have seen all of them.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from brokerlab.pipeline.reduce.expectation import Expectation
 from brokerlab.pipeline.reduce.ledger import FirstArrivals
 from brokerlab.pipeline.reduce.publications import Publications
-from brokerlab.pipeline.reduce.raw import Longs, stretches
+from brokerlab.pipeline.reduce.raw import NOT_TOLD, Longs, stretches
 from brokerlab.stats.jitter import block_count, growth, rfc3550_jitter_ns
 
 
@@ -21,27 +22,36 @@ class Rhythm:
     def __init__(self, *, has_latency: bool = True) -> None:
         self._has_latency = has_latency
         self._portions: dict[int, list[tuple[Longs, Longs]]] = {}  # by flow: times of arrival, and latencies
+        self._resolution_sum_ns: dict[int, float] = {}  # by flow; not a number where one of it is not told
 
     def add(self, measured: FirstArrivals) -> None:
         received_ns, latency_ns = measured.received_ns, measured.received_ns - measured.intended_ns
         for start, end in stretches(measured.flow):
             own = self._portions.setdefault(int(measured.flow[start]), [])
             own.append((received_ns[start:end], latency_ns[start:end]))
+            self._add_resolution(int(measured.flow[start]), measured.resolution_ns[start:end])
+
+    def _add_resolution(self, flow: int, resolution_ns: Longs) -> None:
+        is_told = int(resolution_ns.min()) != NOT_TOLD
+        own = float(resolution_ns.sum(dtype=np.float64)) if is_told else math.nan
+        self._resolution_sum_ns[flow] = self._resolution_sum_ns.get(flow, 0.0) + own
 
     def rows(self, publications: Publications, expected: Expectation) -> Iterator[dict[str, Any]]:
         """Rows of families.RHYTHM."""
         for flow, portions in sorted(self._portions.items()):
             received_ns, latency_ns = (np.concatenate(part) for part in zip(*portions, strict=True))
             subscriber, publisher = expected.flows.subscriber[flow], expected.flows.publisher[flow]
+            resolution_ns = self._resolution_sum_ns[flow] / received_ns.size
             yield {
                 "subscriber": int(expected.subscribers[subscriber]),
                 "publisher": int(publications.publishers[publisher]),
+                "resolution_mean_ns": None if math.isnan(resolution_ns) else resolution_ns,
                 **(rhythm(received_ns, latency_ns) if self._has_latency else intervals(received_ns)),
             }
 
 
 def rhythm(received_ns: Longs, latency_ns: Longs) -> dict[str, Any]:
-    """The columns of families.RHYTHM but the flow's name."""
+    """The columns of families.RHYTHM but the flow's name and its resolution."""
     grown = growth(latency_ns)
     return intervals(received_ns) | {
         "jitter_ns": rfc3550_jitter_ns(latency_ns),

@@ -18,6 +18,7 @@ CELLS = schema(
     sd=REAL,
     min=REAL,
     max=REAL,
+    resolution=REAL,  # of a time: what arrival times do not tell of it, the mean of its runs; null: not known, no time
     confidence_percent=REAL,
 )
 

@@ -30,6 +30,7 @@ COMPARISONS = schema(
     same=BOOL,  # two names of the same set-up (A/A)
     floor=REAL,  # what two names of the same set-up lie apart here; null without such a pair
     is_tie=BOOL,  # the difference lies within the floor; null without one
+    resolution=REAL,  # of a time: the coarser one's, beyond which a difference must be; null: not known, or no time
     answer=TEXT,  # of a beside b: better | worse | equivalent | not distinguishable
     confidence_percent=REAL,
 )

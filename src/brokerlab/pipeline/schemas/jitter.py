@@ -11,6 +11,7 @@ JITTER = schema(
     interarrival_mean_ms=REAL,
     interarrival_sd_ms=REAL,
     rfc3550_ms=REAL,  # after the last message
+    resolution_mean_ms=REAL,  # how much earlier they may have come, on average: messages of one read share a stamp
     lost=LONG,
     monotone_growth=BOOL,  # by the rule of stats/jitter.py; null below two arrivals
     growth_ms_per_message=REAL,  # Sen's slope

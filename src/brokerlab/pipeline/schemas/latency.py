@@ -5,7 +5,9 @@ from brokerlab.pipeline.schemas.kinds import LONG, REAL, TEXT, Table, schema
 LATENCY = schema(
     run_id=TEXT,
     cell=TEXT,
-    kind=TEXT,  # since the intended or the actual time of sending; there: until a device has it; device: kept by it
+    # since the intended or the actual time of sending; earliest: since the intended one, if every message came as early
+    # as its resolution allows; there: until a device has it; device: kept by it
+    kind=TEXT,
     group=TEXT,  # all, a class of payloads, local or crossing (between nodes), or the probe beside them
     n=LONG,
     mean_ms=REAL,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from brokerlab.pipeline.columns import mean_if_all
 from brokerlab.pipeline.metrics import UNITS
 from brokerlab.pipeline.schemas.cells import CELLS
 from brokerlab.pipeline.transforms import Analysis
@@ -40,6 +41,7 @@ def cells_table(
             F.stddev_samp("value").alias("sd"),
             F.min("value").alias("min"),
             F.max("value").alias("max"),
+            mean_if_all("resolution").alias("resolution"),
         )
     )
     return (

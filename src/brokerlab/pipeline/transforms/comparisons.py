@@ -52,7 +52,7 @@ def observed_values(values: DataFrame, *, runs: DataFrame, set_ups: DataFrame) -
     """One row per metric: all that the valid runs have of it. `runs` is the finished table."""
     valid = runs.where(F.col("verdict") == "valid").select("run_id", "levels")
     own = set_ups.select("run_id", "set_up")
-    observation = F.struct("run_id", "set_up", "value", F.map_entries("levels").alias("levels"))
+    observation = F.struct("run_id", "set_up", "value", "resolution", F.map_entries("levels").alias("levels"))
     return (
         values.join(valid, on="run_id", how="inner")
         .join(own, on="run_id", how="left")
@@ -63,6 +63,11 @@ def observed_values(values: DataFrame, *, runs: DataFrame, set_ups: DataFrame) -
 
 def observations_of(row: Mapping[str, Any]) -> list[Observation]:
     return [
-        Observation({level["key"]: level["value"] for level in each["levels"] or ()}, each["set_up"], each["value"])
+        Observation(
+            {level["key"]: level["value"] for level in each["levels"] or ()},
+            each["set_up"],
+            each["value"],
+            each["resolution"],
+        )
         for each in row["observations"]
     ]

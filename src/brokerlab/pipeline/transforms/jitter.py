@@ -28,6 +28,7 @@ def jitter_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
                 "interarrival_mean_ms": ms("interarrival_mean_ns"),
                 "interarrival_sd_ms": ms("interarrival_sd_ns"),
                 "rfc3550_ms": ms("jitter_ns"),
+                "resolution_mean_ms": ms("resolution_mean_ns"),
                 "growth_ms_per_message": ms("growth_slope_ns"),
                 "lost": known(EXPECTED, F.col("measured") - F.col("n")),
             }

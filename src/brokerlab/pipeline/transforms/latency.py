@@ -73,12 +73,17 @@ def _moments(partials: DataFrame) -> DataFrame:
             F.sum("sum_of_squares_ns2").alias("sum_of_squares_ns2"),
             F.min("min_ns").alias("min_ns"),
             F.max("max_ns").alias("max_ns"),
-            F.sum("resolution_sum_ns").alias("resolution_sum_ns"),
-            F.max("resolution_max_ns").alias("resolution_max_ns"),
+            _if_all("resolution_sum_ns", F.sum("resolution_sum_ns")).alias("resolution_sum_ns"),
+            _if_all("resolution_max_ns", F.max("resolution_max_ns")).alias("resolution_max_ns"),
             total("zero_count").alias("zero_count"),
             total("negative_count").alias("negative_count"),
         )
     )
+
+
+def _if_all(column: str, of: Column) -> Column:
+    """An aggregate of a column that no worker left open; what one does not tell is not known of all."""
+    return F.when(F.count_if(F.col(column).isNull()) == 0, of)
 
 
 def _quantiles(buckets: DataFrame, *, moments: DataFrame) -> DataFrame:

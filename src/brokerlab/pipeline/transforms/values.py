@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from functools import reduce
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from brokerlab.pipeline.columns import share
+from brokerlab.pipeline.columns import mean_if_all, share
+from brokerlab.pipeline.reduce.groups import EARLIEST
 from brokerlab.pipeline.schemas.values import VALUES
 from brokerlab.pipeline.transforms import Analysis
 from brokerlab.pipeline.transforms.resources import is_broker
@@ -35,8 +37,18 @@ def make(analysis: Analysis) -> DataFrame:
 
 
 def _latency(latency: DataFrame) -> DataFrame:
-    chosen = latency.where((F.col("kind") == "intended") & (F.col("group") == "all"))
-    return _long(chosen, {name: F.col(column) for name, column in _LATENCY.items()})
+    """The resolution of a value is what it would be less if every message had come as early as it may have."""
+    own = latency.where(F.col("group") == "all")
+    earliest = own.where(F.col("kind") == EARLIEST).select(
+        "run_id", F.col("n").alias("told"), *(F.col(name).alias(f"earliest_{name}") for name in _LATENCY.values())
+    )
+    both = own.where(F.col("kind") == "intended").join(earliest, on="run_id", how="left")
+    is_told = F.col("told") == F.col("n")  # of every message
+    resolutions = {
+        name: F.when(is_told, F.greatest(F.col(column) - F.col(f"earliest_{column}"), F.lit(0.0)))
+        for name, column in _LATENCY.items()
+    }
+    return _long(both, {name: F.col(column) for name, column in _LATENCY.items()}, resolutions)
 
 
 def _delivery(delivery: DataFrame) -> DataFrame:
@@ -60,11 +72,13 @@ def _throughput(throughput: DataFrame) -> list[DataFrame]:
 
 def _jitter(jitter: DataFrame) -> DataFrame:
     """The mean over the flows of a run; a flow with too few arrivals is not in it."""
-    by_run = jitter.groupBy("run_id").agg(*(F.avg(name).alias(name) for name in ("interarrival_sd_ms", "rfc3550_ms")))
-    return _long(
-        by_run,
-        {"jitter.interarrival_sd": F.col("interarrival_sd_ms"), "jitter.rfc3550": F.col("rfc3550_ms")},
+    names = {"jitter.interarrival_sd": "interarrival_sd_ms", "jitter.rfc3550": "rfc3550_ms"}
+    resolution = mean_if_all("resolution_mean_ms", where=F.col("n") > 0)
+    by_run = jitter.groupBy("run_id").agg(
+        *(F.avg(name).alias(name) for name in names.values()), resolution.alias("resolution")
     )
+    columns = {name: F.col(column) for name, column in names.items()}
+    return _long(by_run, columns, dict.fromkeys(names, F.col("resolution")))
 
 
 def _resources(resources: DataFrame) -> DataFrame:
@@ -89,7 +103,13 @@ def _resources(resources: DataFrame) -> DataFrame:
     )
 
 
-def _long(wide: DataFrame, metrics: Mapping[str, Column]) -> DataFrame:
+def _long(
+    wide: DataFrame, metrics: Mapping[str, Column], resolutions: Mapping[str, Column] = MappingProxyType({})
+) -> DataFrame:
     """One row per run and metric of a frame with one row per run."""
-    pairs = [F.struct(F.lit(name).alias("metric"), value.alias("value")) for name, value in metrics.items()]
-    return wide.select("run_id", F.inline(F.array(*pairs)))
+    none = F.lit(None).cast("double")
+    rows = [
+        F.struct(F.lit(name).alias("metric"), value.alias("value"), resolutions.get(name, none).alias("resolution"))
+        for name, value in metrics.items()
+    ]
+    return wide.select("run_id", F.inline(F.array(*rows)))
