@@ -4,7 +4,7 @@ A time is no more exact than the arrivals that it is made of, and the resolution
 been. One rule for every time that is printed:
 
     the last digit shown       that of the resolution's first: 34.6 ms with a resolution of 2 ms is 35, with 0.03 34.60
-    ≤ and two digits           where the resolution is half of the value or more: all that is known is an upper bound
+    ≤ and two digits           where the resolution is a fifth of the value or more: what is known is an upper bound
     value ± resolution         the same where the truth may be on both sides, as with jitter
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 
 NOT_KNOWN = "–"
 _EXACT = 99  # decimals that nothing has
+_COARSE = 5
 
 
 def known(value: object) -> float | None:
@@ -49,7 +50,7 @@ def last_place(resolution: float | None) -> int:
 
 def is_coarse(value: float, resolution: float | None) -> bool:
     """Whether so little is known of the value that a digit of it would say too much."""
-    return bool(resolution) and 2 * (resolution or 0.0) >= abs(value)
+    return bool(resolution) and _COARSE * (resolution or 0.0) >= abs(value)
 
 
 def timed(value: float, *, resolution: float | None, places: int, is_bound: bool = True) -> str:

@@ -66,7 +66,7 @@ def test_differences_that_arrival_times_cannot_show_are_said_to_be_so():
     assert said.points[0].remarks[1] == "nearer than times of arrival are known: again"
     assert [(row[3].text, row[-1].below) for row in rows] == [
         ("−0.3 ± 0.5", "within the resolution of 0.50 ms"),
-        ("−0.3", ""),
+        ("−0.3 ± 0.1", ""),
     ]
 
 
