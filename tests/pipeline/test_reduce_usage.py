@@ -28,6 +28,15 @@ def usage_of(study, samples):
     return {(row["node"], row["process"], row["phase"]): row for row in rows}
 
 
+def test_a_process_that_has_ended_takes_nothing_off_its_mean_memory(study):
+    """Two samples of 50 and 70 MiB, and a third when the kernel had taken all of it back: 60, not 40."""
+    row = usage_of(study, [sample(2, 1000, rss_mib=50), sample(3, 1200, rss_mib=70), sample(4, 1200, rss_mib=0)])[
+        "broker/0", 10, "measure"
+    ]
+
+    assert (row["rss_mean_bytes"], row["rss_max_bytes"]) == (60 * MIB, 70 * MIB)
+
+
 def test_growth_between_samples_at_the_edges(study):
     """0.5 s of CPU and 60 MiB on average in the two seconds of the measure phase."""
     row = usage_of(study, [sample(2, 1000, rss_mib=50), sample(3, 1200, rss_mib=60), sample(4, 1500, rss_mib=70)])[

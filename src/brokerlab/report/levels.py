@@ -87,7 +87,7 @@ def _effect(metric: str, own: dict[str, Row], names: list[str]) -> tuple[Entry, 
     entries = []
     for name in names:
         row = own.get(name)
-        if row is None or (row["degrees"] == 0 and name != "residual"):
+        if row is None or row["degrees"] == 0:
             entries.append(Entry(NOT_KNOWN, mark="quiet"))
             continue
         said = f"p {p_text(row['p'])}" if row["p"] is not None else ""

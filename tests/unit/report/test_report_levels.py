@@ -114,6 +114,8 @@ def test_a_row_of_shares_per_metric_with_the_residual_last():
         term(1, "qos", "latency.p99", 0.0, degrees=0),
         term(2, "residual", "latency.p99", 40.0, degrees=5),
         term(0, "broker", "delivery.duplicated", None),
+        term(0, "broker", "latency.mean", 100.0),
+        term(1, "residual", "latency.mean", 0.0, degrees=0),  # a run of each: nobody knows what runs differ in
     )
     table = effects(replace(results_of(ESTIMATES), effects=rows))
 
@@ -121,8 +123,9 @@ def test_a_row_of_shares_per_metric_with_the_residual_last():
     assert [[entry.text for entry in row] for row in table.blocks[0]] == [
         ["median latency", "90", "–", "10", "8"],
         ["p99 latency", "60", "–", "40", "8"],
+        ["mean latency", "100", "–", "–", "8"],
     ]
-    assert [row[1].below for row in table.blocks[0]] == ["p < 0.001", "p 0.016"]
+    assert [row[1].below for row in table.blocks[0]] == ["p < 0.001", "p 0.016", ""]
 
 
 def test_nothing_to_compare():

@@ -40,6 +40,8 @@ def _in_phase(samples: pa.Table, at_ns: Longs, phase: Phase) -> dict[str, Any]:
     # A phase shorter than the time between two samples may hold none: then the ones around it speak for it.
     place = is_inside if is_inside.any() else _around(at_ns, phase)
     inside = rss[place]
+    if inside.any():
+        inside = inside[inside > 0]  # a process that has ended, and is waited for, has no memory left to tell of
     return {
         "cpu_ns": _growth_if_known(samples, "cpu_ns", at_ns, phase),
         "rss_first_bytes": float(np.interp(0, at_ns - phase.start_ns, rss)) if is_rss_known.all() else None,
