@@ -7,10 +7,11 @@ import altair as alt
 from brokerlab.report.cells import CellResult, Group, level_text
 from brokerlab.report.ensemble_charts import Chart
 from brokerlab.report.look import INK, PALETTE, faceted
-from brokerlab.report.numbers import count, known
+from brokerlab.report.numbers import count, known, latency_text
 from brokerlab.report.results import Results, Row
 
 _PAYLOAD = re.compile(r"payload (\d+) B")
+_TIMES = ("min", "p50", "p95", "max")
 _LIVES = ("persistent", "per-message", "per-message-abrupt")
 
 
@@ -34,7 +35,8 @@ def _latency(results: Results, cells: dict[str, CellResult]) -> Chart | None:
     for row in results.latency_by_payload:
         found = _PAYLOAD.fullmatch(row["group"])
         if found and row["cell"] in cells and row["run_id"] in results.valid_runs and known(row["p50_ms"]):
-            times = {name: row[f"{name}_ms"] for name in ("min", "p50", "p95", "max")}
+            times = {name: row[f"{name}_ms"] for name in _TIMES}
+            times |= {f"{name}_text": latency_text(row, f"{name}_ms") for name in _TIMES}
             about = {**_about(cells[row["cell"]]), "size": int(found[1])}
             rows.append({**about, **times, "payload": f"{count(int(found[1]))} B"})
     if not rows:
@@ -58,7 +60,7 @@ def _latency(results: Results, cells: dict[str, CellResult]) -> Chart | None:
             "deployment:N",
             "behaviour:N",
             "payload:N",
-            *(alt.Tooltip(f"{name}:Q", format=".4~r") for name in ("min", "p50", "p95", "max")),
+            *(alt.Tooltip(f"{name}_text:N", title=name) for name in _TIMES),
         ],
     )
     caption = (

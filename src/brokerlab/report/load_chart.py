@@ -4,7 +4,7 @@ import altair as alt
 
 from brokerlab.report.cells import Group
 from brokerlab.report.look import DASHES, INK, colour, cycle, faceted, log_ticks
-from brokerlab.report.numbers import known
+from brokerlab.report.numbers import known, time_text
 from brokerlab.report.results import Results, Row
 
 _OUTCOMES = {True: "passed", False: "failed", None: "generator was the limit"}
@@ -14,17 +14,21 @@ def load_points(results: Results, compared: list[Group]) -> list[Row]:
     """One row per trial with a latency of a valid run, in the order of the rates."""
     valid = results.valid_runs
     limits = {run["run_id"]: run.get("p99_limit_ms") for run in results.runs}
+    resolutions = {row["run_id"]: known(row.get("resolution_mean_ms")) for row in results.latency}
     points = []
     for group in compared:
         for cell in group.cells:
             trials = [row for row in results.capacity if row["cell"] == cell.id and row["run_id"] in valid]
             for row in sorted(trials, key=lambda row: (row["run_id"], row["asked_per_s"], row["trial"])):
                 if known(row["latency_p99_ms"]) and row["latency_p99_ms"] > 0:
-                    points.append(_point(group, cell.broker, row, limits.get(row["run_id"])))
+                    points.append(
+                        _point(group, cell.broker, row, limits.get(row["run_id"]), resolutions.get(row["run_id"]))
+                    )
     return points
 
 
-def _point(group: Group, broker: str, row: Row, limit_ms: float | None) -> Row:
+def _point(group: Group, broker: str, row: Row, limit_ms: float | None, resolution_ms: float | None) -> Row:
+    """The resolution is that of the measure phase at the capacity: a trial has none of its own."""
     return {
         "group": group.label,
         "broker": broker,
@@ -34,6 +38,8 @@ def _point(group: Group, broker: str, row: Row, limit_ms: float | None) -> Row:
         "delivered": row["delivered_per_s"],
         "p50": row["latency_p50_ms"],
         "p99": row["latency_p99_ms"],
+        "p50_text": time_text(row["latency_p50_ms"], resolution_ms),
+        "p99_text": time_text(row["latency_p99_ms"], resolution_ms),
         "limit": limit_ms,
         "outcome": _OUTCOMES[row["passed"]],
         "why": "; ".join(row["why_not"]),
@@ -75,8 +81,8 @@ def _marks(base: alt.Chart) -> alt.Chart:
             alt.Tooltip("trial:N"),
             alt.Tooltip("asked:Q", title="asked, 1/s", format=",.5~r"),
             alt.Tooltip("delivered:Q", title="delivered, 1/s", format=",.5~r"),
-            alt.Tooltip("p50:Q", title="p50, ms", format=".4~r"),
-            alt.Tooltip("p99:Q", title="p99, ms", format=".4~r"),
+            alt.Tooltip("p50_text:N", title="p50, ms"),
+            alt.Tooltip("p99_text:N", title="p99, ms"),
             alt.Tooltip("outcome:N"),
             alt.Tooltip("why:N", title="why not"),
         ],

@@ -3,15 +3,19 @@
 from collections.abc import Iterable
 
 from brokerlab.published.library import paper
-from brokerlab.report.numbers import NOT_KNOWN, fixed, plural, significant
+from brokerlab.report.numbers import NOT_KNOWN, fixed, known, no_finer, plural, time_text
 from brokerlab.report.results import Row
 from brokerlab.report.table import Entry, Table, number, text
 
 _BLOCK = ("source", "metric", "environment", "qos", "interval_ms", "statistic", "variant", "our_qos", "others")
 
 
-def published_values(rows: Iterable[Row]) -> Table:
-    """One row per printed value with one of ours beside it; a block is what may be compared."""
+def published_values(rows: Iterable[Row], cells: Iterable[Row] = ()) -> Table:
+    """One row per printed value with one of ours beside it; a block is what may be compared.
+
+    `cells` is the table, which tells how exact ours are.
+    """
+    resolutions = {(row["cell"], row["metric"]): row.get("resolution") for row in cells}
     columns = (
         text("Table"), text("Metric"), text("QoS"), text("Broker, as printed"), number("Printed"), text("Ours"),
         number("Measured here"), number("Printed ratio"), number("Our ratio"), number("Printed place"),
@@ -21,12 +25,13 @@ def published_values(rows: Iterable[Row]) -> Table:
     blocks: dict[tuple[object, ...], list[tuple[Entry, ...]]] = {}
     for row in beside:
         key = tuple(row[name] for name in _BLOCK)
-        blocks.setdefault(key, []).append(_row(row))
+        blocks.setdefault(key, []).append(_row(row, known(resolutions.get((row["cell"], row["our_metric"])))))
     return Table(columns, tuple(tuple(block) for block in blocks.values()))
 
 
-def _row(row: Row) -> tuple[Entry, ...]:
-    interval = "" if row["our_low"] is None else f"{significant(row['our_low'])} to {significant(row['our_high'])}"
+def _row(row: Row, resolution: float | None) -> tuple[Entry, ...]:
+    ends = [no_finer(row[name], resolution) for name in ("our_low", "our_high")]
+    interval = "" if row["our_low"] is None else " to ".join(ends)
     mark = "" if row["same_place"] is None else "good" if row["same_place"] else "warn"
     where = ", ".join(row[name] for name in ("environment", "statistic", "variant") if row[name])
     return (
@@ -36,7 +41,7 @@ def _row(row: Row) -> tuple[Entry, ...]:
         Entry(row["printed_broker"] or NOT_KNOWN, row["printed_version"] or ""),
         Entry(f"{row['printed']} {row['unit']}", row["note"] or "", "warn" if row["note"] else ""),
         Entry(row["our_broker"], ", ".join(part for part in (row["our_version"], row["others"]) if part)),
-        Entry(significant(row["our_value"]), interval),
+        Entry(time_text(row["our_value"], resolution, is_bound=row["our_metric"].startswith("latency.")), interval),
         Entry(_ratio(row["printed_ratio"])),
         Entry(_ratio(row["our_ratio"])),
         Entry(NOT_KNOWN if row["printed_rank"] is None else str(row["printed_rank"])),

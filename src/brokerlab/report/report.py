@@ -115,7 +115,7 @@ def _content(results: Results, compared: list[Group]) -> dict[str, object]:
         "equations": paper_tables.equations(results, compared),
         "stress_tables": paper_tables.stress_tables(results.rankings),
         "stress_rankings": paper_tables.stress_rankings(results.rankings),
-        "published": published.published_values(results.published),
+        "published": published.published_values(results.published, results.cells),
         "published_summary": published.published_summary(results.published),
         "behind": published.behind(results.published),
         "faults": faults.faults(results),
