@@ -11,12 +11,14 @@ from brokerlab.brokers.registry import driver
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Client, Go, WorkerSpec
 from brokerlab.record.directory import RunDirectory
-from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
+from brokerlab.study.values import Arrivals, Behaviour, ClientLife, Qos, Schedule, Workload
 
 pytestmark = pytest.mark.brokers
 
 SEARCH = Schedule(Arrivals.SEARCH, p99_ms=10.0, from_per_s=1.0, to_per_s=2.0)
 PATIENCE_NS = 20 * 10**9
+STAYS = ClientLife()
+PER_MESSAGE = ClientLife(Behaviour.PER_MESSAGE)
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +30,13 @@ def port(tmp_path_factory):
         yield broker.port
 
 
-def crew(port, folder, qos):
+def crew(port, folder, qos, life=STAYS):
     members = {"publishers/0": Client(0, f"orders-p{qos}", "o"), "subscribers/0": Client(0, f"orders-s{qos}", "o")}
     return Crew(
         [
             WorkerSpec(
                 node=node, index=index, host="127.0.0.1", port=port, clients=(client,),
-                workload=Workload(schedule=SEARCH, qos=Qos(qos)), fan_out=1.0, seed=1, run=folder,
+                workload=Workload(schedule=SEARCH, qos=Qos(qos), clients=life), fan_out=1.0, seed=1, run=folder,
             )
             for index, (node, client) in enumerate(members.items())
         ]
@@ -81,8 +83,10 @@ def test_sequence_numbers_go_on_and_stock_is_of_the_last_order(port, tmp_path, q
         assert (said.latency_min_ns, said.latency_max_ns) == (min(latencies), max(latencies))
 
 
-def test_what_is_due_and_not_built_is_given_up_and_counted_on_demand(port, tmp_path):
-    with crew(port, tmp_path, 1) as workers:
+@pytest.mark.parametrize("life", [STAYS, PER_MESSAGE], ids=["stays", "per-message"])
+def test_what_is_due_and_not_built_is_given_up_and_counted_on_demand(port, tmp_path, life):
+    """The connection for a message that was given up is not opened beside the one for the next."""
+    with crew(port, tmp_path, 1, life) as workers:
         workers.connect(timeout_s=10)
         workers.subscribe(timeout_s=10)
         go(workers, 1, rate=100, seconds=60)
@@ -99,6 +103,8 @@ def test_what_is_due_and_not_built_is_given_up_and_counted_on_demand(port, tmp_p
     assert after[0] == sent[0] + 10
     assert stopped["subscribers/0"].messages == after[0]
     assert stopped["publishers/0"].unsent == 0
+    published = [(row["seq"], row["acked_ns"] is not None) for row in rows(tmp_path, "publications")]
+    assert sorted(published) == [(seq, True) for seq in range(after[0])]
 
 
 def test_a_subscriber_gives_up_waiting_after_the_quiet_that_it_is_told(port, tmp_path):

@@ -119,6 +119,14 @@ class Openings:
         """The run begins: clients come back when they have to, and one that fails tries again."""
         self._at_once, self._tries_again = MANY_AT_ONCE, True
 
+    def withdraw(self) -> set[int]:
+        """Forgets what is wanted and not begun; which clients' connections are on their way all the same.
+
+        Whoever asked for one of those again would have two connections of one client.
+        """
+        self._waiting.clear()
+        return {each.client.number for each in self._under_way.values()}
+
     def ask_all(self, order: Order) -> None:
         """Wants every client of the worker, all as fast as it goes or each at its time of the run's ramp."""
         rate_per_s = self._spec.workload.clients.connect_rate_per_s

@@ -140,13 +140,15 @@ class Publishing:
         self._account = Account(order)
         spec, schedule = self._spec, at_rate(self._spec.workload.schedule, order.rate_per_s)
         self._lives.begin(order, spec.clients)
+        coming = set[int]()  # to what was due when an earlier order was halted, or just after its end
         if self._openings is not None:
             self._openings.go()
+            coming = self._openings.withdraw()
         for publisher in () if self._hearing.answers else self._all:
             number = publisher.client.number
             span = Span(order.start_ns, order.end_ns, order.measure_ns, number, spec.workload.publishers, spec.seed)
             publisher.follow(due_ns(publisher.messages, schedule, span))
-            if number in self._away:
+            if number in self._away and number not in coming:
                 self._bring_back(publisher)
         for fd in self._open:
             self._enter(fd)
