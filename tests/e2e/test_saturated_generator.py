@@ -3,22 +3,29 @@
 import contextlib
 import json
 import os
+import secrets
 import signal
 import threading
 import time
+from dataclasses import asdict
 
 import psutil
 import pytest
 from lab_program import brokerlab, write_study
 
+from brokerlab.brokers.cgroups import NotHereError, find_places, make_group, remove_group
+from brokerlab.brokers.limits import PREFIX
 from brokerlab.lab.run import make_run
 from brokerlab.record.directory import RunDirectory
 from brokerlab.study.plan import make_plan
 from brokerlab.study.values import (
+    Analysis,
+    Arrivals,
     BrokerChoice,
     Deploy,
     Factor,
     Goals,
+    Guards,
     Phases,
     Scenario,
     Schedule,
@@ -26,8 +33,10 @@ from brokerlab.study.values import (
     System,
     Workload,
 )
+from open_guards import OPEN
 
 pytestmark = pytest.mark.e2e
+DEFAULT = Guards()
 
 
 def test_a_publisher_that_is_asked_for_more_than_it_can_is_invalid_with_the_reason(tmp_path):
@@ -72,8 +81,7 @@ class Limit:
             self._thread.join()
 
     def _hold_back(self):
-        workers = [each for each in psutil.Process().children(recursive=True) if is_worker(each)]
-        workers = [each.pid for each in sorted(workers, key=lambda each: (each.create_time(), each.pid))][self.held]
+        workers = worker_pids()[self.held]
         assert workers
         while not self._over.is_set():
             for number, seconds in self.rhythm:
@@ -83,11 +91,42 @@ class Limit:
                 time.sleep(seconds)
 
 
+class HalfTheTime(Limit):
+    """Publishers are stopped half of the time."""
+
+    rhythm = ((signal.SIGSTOP, 0.05), (signal.SIGCONT, 0.05))
+    held = slice(1)
+
+
+class Quota(Limit):
+    """Gives the publishers a group of the kernel's with a fiftieth of a core, as a container may have."""
+
+    def __init__(self, place):
+        super().__init__()
+        self._place, self._group = place, None
+
+    def phase_started(self, name, seconds):
+        if name == "subscribe":  # a worker looks for its groups when it is told to go
+            self._group = make_group(self._place, f"{PREFIX}{secrets.token_hex(6)}")
+            period_us, quota_us = 50_000, 1_000
+            if self._place.version == 1:
+                (self._group / "cpu.cfs_period_us").write_text(str(period_us))
+                (self._group / "cpu.cfs_quota_us").write_text(str(quota_us))
+            else:
+                (self._group / "cpu.max").write_text(f"{quota_us} {period_us}")
+            (self._group / "cgroup.procs").write_text(str(publisher()))
+        elif name == "drain":
+            (self._place.parent / "cgroup.procs").write_text(str(publisher()))
+
+    def close(self):
+        remove_group(self._group)
+
+
 class SlowReceiver(Limit):
     """A subscriber that takes in one message every 110 ms, as the receiving program of paper 003 did."""
 
     rhythm = ((signal.SIGSTOP, 0.105), (signal.SIGCONT, 0.005))
-    held = slice(-1, None)  # publishers are started before subscribers
+    held = slice(-1, None)
 
 
 def is_worker(process):
@@ -98,32 +137,78 @@ def is_worker(process):
     return False
 
 
-def held_back(tmp_path, *, watcher, rate_per_s):
+def worker_pids():
+    """By age: publishers are started before subscribers."""
+    workers = [each for each in psutil.Process().children(recursive=True) if is_worker(each)]
+    return [each.pid for each in sorted(workers, key=lambda each: (each.create_time(), each.pid))]
+
+
+def publisher():
+    return worker_pids()[0]
+
+
+def held_back(tmp_path, *, watcher, schedule, guards=DEFAULT):
     study = Study(
         name="held-back",
         goals=Goals("Is a generator that gets too little CPU noticed?"),
         system=System((BrokerChoice("honest", "scripted"),)),
         metrics=("latency",),
         scenario=Scenario(
-            Workload(publishers=1, subscribers=1, schedule=Schedule(rate_per_s=rate_per_s)),
-            (Factor("broker", ("honest",)),),
+            Workload(publishers=1, subscribers=1, schedule=schedule),
+            (Factor("broker", ("honest",)), Factor("qos", (1,))),
         ),
-        deploy=Deploy(repetitions=1, phases=Phases(warmup_s=0.2, measure_s=1, drain_s=2)),
+        deploy=Deploy(repetitions=1, phases=Phases(warmup_s=0.2, measure_s=1, drain_s=5)),
+        analysis=Analysis(guards=guards),
     )
     (run,) = make_plan(study, missing={}).runs
     return make_run(run, study, RunDirectory(tmp_path / "run"), watcher=watcher)
 
 
 def test_a_generator_under_a_cpu_limit_is_caught_by_its_schedule_lag(tmp_path):
-    verdict = held_back(tmp_path, watcher=Limit(), rate_per_s=500)
+    verdict = held_back(tmp_path, watcher=Limit(), schedule=Schedule(rate_per_s=500))
 
     assert verdict.value == "invalid"
     assert any(reason.startswith("schedule lag p99") for reason in verdict.reasons)
 
 
+@pytest.mark.parametrize(
+    "schedule", [Schedule(Arrivals.SATURATE, window=1000), Schedule(Arrivals.WINDOW, inflight=1)], ids=["sat", "window"]
+)
+def test_a_closed_loop_whose_publisher_is_stopped_half_of_the_time_is_caught_by_its_late_wakes(tmp_path, schedule):
+    """Its messages are due when they are sent, so that its schedule is kept whatever happens."""
+    stalls = Guards(stalled_percent=DEFAULT.stalled_percent, **others_open("stalled_percent"))
+
+    verdict = held_back(tmp_path, watcher=HalfTheTime(), schedule=schedule, guards=stalls)
+
+    assert verdict.value == "invalid"
+    (reason,) = verdict.reasons
+    assert reason.startswith("stalls: publishers/0 lost ")
+
+
+def test_a_closed_loop_under_a_quota_is_caught_by_what_the_kernel_counts(tmp_path):
+    try:
+        (place,) = find_places(["cpu"])
+    except NotHereError as problem:
+        pytest.skip(f"no group with a quota can be made here: {problem}")
+    guards = Guards(throttled_percent=DEFAULT.throttled_percent, **others_open("throttled_percent"))
+    watcher, schedule = Quota(place), Schedule(Arrivals.SATURATE, window=1000)
+    try:
+        verdict = held_back(tmp_path, watcher=watcher, schedule=schedule, guards=guards)
+    finally:
+        watcher.close()
+
+    assert verdict.value == "invalid"
+    (reason,) = verdict.reasons
+    assert reason.startswith("CPU quota: publishers/0 was out of time for ")
+
+
+def others_open(but):
+    return {name: value for name, value in asdict(OPEN.guards).items() if name != but}
+
+
 def test_a_receiver_of_110_ms_a_message_is_caught_by_its_receive_lag(tmp_path):
     """F-20, C-08: at T = 100 ms its own queue would look like the broker's."""
-    verdict = held_back(tmp_path, watcher=SlowReceiver(), rate_per_s=10)
+    verdict = held_back(tmp_path, watcher=SlowReceiver(), schedule=Schedule(rate_per_s=10))
 
     assert verdict.value == "invalid"
     assert any(reason.startswith("receive lag p99") for reason in verdict.reasons)

@@ -15,12 +15,13 @@ import brokerlab
 
 ROOT = Path(brokerlab.__file__).parent
 
-# Which parts a part may import, beside itself, `errors`, `inventory`, `inside` and the package's version.
+# Which parts a part may import, beside itself, those in FOR_ALL and the package's version.
 MEASURING = {"study", "stats", "record"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "inventory": set(),
     "inside": set(),
+    "controlgroups": set(),
     "study": set(),
     "stats": set(),
     "presets": {"study"},
@@ -38,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     "web": MEASURING | {"pipeline", "report"},
 }
 ALLOWED["cli"] = set(ALLOWED)
-FOR_ALL = {"errors", "inventory", "inside", "brokerlab"}
+FOR_ALL = {"errors", "inventory", "inside", "controlgroups", "brokerlab"}
 
 
 def module_name(path: Path) -> str:

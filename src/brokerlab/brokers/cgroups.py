@@ -16,12 +16,13 @@ import signal
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+
+from brokerlab.controlgroups import V1, V2, Mount, groups_in, mounts_in, own_folder
 
 CONTROLLERS = ("cpu", "cpuset", "memory")
 _POLL_S = 0.01
 _LONGEST_REMOVAL_S = 5.0
-_V1, _V2 = "cgroup", "cgroup2"
 
 
 class NotHereError(Exception):
@@ -40,63 +41,26 @@ class Place:
 
 def find_places(needed: Collection[str], *, proc: Path = Path("/proc/self")) -> list[Place]:
     """Where groups with these controllers can be made: one place of version 2, or one of version 1 for each."""
-    mounts = _mounts((proc / "mountinfo").read_text(encoding="utf-8"))
-    own = _own_groups((proc / "cgroup").read_text(encoding="utf-8"))
-    first = {name: mount for mount in mounts if mount.kind == _V1 for name in mount.options if name in needed}
+    mounts = mounts_in((proc / "mountinfo").read_text(encoding="utf-8"))
+    own = groups_in((proc / "cgroup").read_text(encoding="utf-8"))
+    first = {name: mount for mount in mounts if mount.kind == V1 for name in mount.options if name in needed}
     places = [_first_version(name, first[name], own) for name in sorted(first)]
     if rest := sorted(set(needed) - set(first)):
         places.append(_second_version(rest, mounts, own))
     return places
 
 
-@dataclass(frozen=True, slots=True)
-class _Mount:
-    kind: str
-    root: str  # of the hierarchy, as far as it is mounted
-    point: Path
-    options: frozenset[str]
-
-
-def _mounts(mountinfo: str) -> list[_Mount]:
-    """The cgroup file systems of proc(5), /proc/PID/mountinfo."""
-    mounts = []
-    for line in mountinfo.splitlines():
-        before, _, after = line.partition(" - ")
-        fields, kind = before.split(), after.split()
-        if len(kind) >= 3 and kind[0] in (_V1, _V2):
-            mounts.append(_Mount(kind[0], fields[3], Path(fields[4]), frozenset(kind[2].split(","))))
-    return mounts
-
-
-def _own_groups(cgroup: str) -> dict[str, str]:
-    """Our own group in each hierarchy of cgroups(7), /proc/PID/cgroup, by controller; "" is version 2."""
-    groups = {}
-    for line in cgroup.splitlines():
-        _, names, path = line.split(":", 2)
-        groups.update(dict.fromkeys(names.split(","), path))
-    return groups
-
-
-def _own_folder(mount: _Mount, path: str) -> Path:
-    """The folder of our group; the top of what is mounted where a container hides the rest."""
-    with contextlib.suppress(ValueError):
-        folder = mount.point / PurePosixPath(path).relative_to(mount.root)
-        if folder.is_dir():
-            return folder
-    return mount.point
-
-
-def _first_version(name: str, mount: _Mount, own: dict[str, str]) -> Place:
-    parent = _own_folder(mount, own.get(name, "/"))
+def _first_version(name: str, mount: Mount, own: dict[str, str]) -> Place:
+    parent = own_folder(mount, own.get(name, "/"))
     _require_writable(parent)
     return Place(1, parent, (name,))
 
 
-def _second_version(needed: list[str], mounts: list[_Mount], own: dict[str, str]) -> Place:
-    mount = next((mount for mount in mounts if mount.kind == _V2), None)
+def _second_version(needed: list[str], mounts: list[Mount], own: dict[str, str]) -> Place:
+    mount = next((mount for mount in mounts if mount.kind == V2), None)
     if mount is None:
         raise NotHereError(f"the kernel has no cgroup controller {' and '.join(needed)} mounted")
-    folder = _own_folder(mount, own.get("", "/"))
+    folder = own_folder(mount, own.get("", "/"))
     problems = []
     while True:
         try:

@@ -2,7 +2,8 @@
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 ENOUGH = 4
@@ -36,12 +37,32 @@ def divide_cores(
     return {node: rest for node in nodes if node.startswith(BROKER)} | taken
 
 
-def pin(pids: Mapping[str, Sequence[int]], *, broker_cores: Sequence[int] | None = None) -> dict[str, list[int]] | None:
-    """Pins the processes of each node with all their threads; who got which cores, None if all share all."""
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Who has which cores."""
+
+    cores: dict[str, list[int]] | None  # by node; None: none has its own
+    is_shared: bool  # broker and load are both here, and may get in each other's way
+
+    @property
+    def of_broker(self) -> list[int]:
+        """None where it has none of its own."""
+        return next((cores for node, cores in (self.cores or {}).items() if node.startswith(BROKER)), [])
+
+
+def pin(pids: Mapping[str, Sequence[int]], *, broker_cores: Sequence[int] | None = None) -> Division:
+    """Pins the processes of each node that is here, with all their threads."""
     divided = divide_cores(sorted(os.sched_getaffinity(0)), list(pids), broker_cores=broker_cores)
     for node, cores in (divided or {}).items():
-        for pid in pids[node]:
+        hold(pids[node], cores)
+    kinds = {node.startswith(BROKER) for node, found in pids.items() if found}
+    return Division(divided, is_shared=divided is None and len(kinds) > 1)
+
+
+def hold(pids: Iterable[int], cores: Collection[int]) -> None:
+    """Keeps processes to these cores with all their threads, and with those that they begin later."""
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended meanwhile, and needs no core
             for thread in Path(f"/proc/{pid}/task").iterdir():
-                with contextlib.suppress(ProcessLookupError):  # a thread that ended meanwhile needs no core
+                with contextlib.suppress(ProcessLookupError):  # a thread that ended
                     os.sched_setaffinity(int(thread.name), cores)
-    return divided

@@ -22,6 +22,7 @@ def meter_reasons(meter: Meter, guards: Guards) -> list[str]:
             f"receive lag p99: {meter.receive_lag_p99_ms:.2f} ms is above {guards.receive_lag_p99_ms:g} ms, "
             "arrived bytes waited for the subscriber"
         )
+    reasons += _held_reasons(meter, guards)
     if meter.unsent:
         reasons.append(f"{meter.unsent} messages that were due were not handed over before the end of drain")
     if meter.cut_short is not None:
@@ -35,6 +36,23 @@ def meter_reasons(meter: Meter, guards: Guards) -> list[str]:
             "one is tried; give the schedule a window"
         )
     return reasons
+
+
+def _held_reasons(meter: Meter, guards: Guards) -> list[str]:
+    """Guards over what held workers back, which a closed loop takes no harm from that anything else would show."""
+    throttled = [
+        f"CPU quota: {node} was out of time for {percent:.1f} % of a core in the measure phase, "
+        f"more than {guards.throttled_percent:g} %"
+        for node, percent in meter.throttled_percent.items()
+        if percent > guards.throttled_percent
+    ]
+    stalled = [
+        f"stalls: {node} lost {percent:.1f} % of the measure phase by waking late, "
+        f"more than {guards.stalled_percent:g} %: something held it back"
+        for node, percent in meter.stalled_percent.items()
+        if percent > guards.stalled_percent
+    ]
+    return throttled + stalled
 
 
 def machine_reasons(around: Surroundings, guards: Guards, *, payload_bytes: int) -> list[str]:

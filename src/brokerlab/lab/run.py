@@ -137,7 +137,8 @@ class _Walk:
         self._crew = stack.enter_context(Crew(specs, self.runner))
         if self.runner is not None:
             self._manifest.add("workers", self.runner.facts())
-        self._pinned = pin(self._pids(), broker_cores=cell.limits.cores)
+        self._cores = pin(self._pids(), broker_cores=cell.limits.cores)
+        self._system.keep_to(self._cores.of_broker)
         self._sampler = stack.enter_context(
             Sampler(
                 lambda: self._pids() | self._ground.pids() | captures.pids(),
@@ -354,7 +355,7 @@ class _Walk:
     def _judge(self, stopped: dict[str, Stopped], counted: list[str]) -> Verdict:
         meter = read_meter(stopped)
         inflight = self._run.cell.workload.schedule.inflight
-        self._manifest.add("meter", meter_section(meter, stopped, inflight=inflight, cores=self._pinned))
+        self._manifest.add("meter", meter_section(meter, stopped, inflight=inflight, division=self._cores))
         if (table := table_section(stopped.values(), self._run.cell.workload.subscriptions)) is not None:
             self._manifest.add("table", table)
         if self._started:
@@ -370,6 +371,7 @@ class _Walk:
             end_ns=order.end_ns,
             backlogs_bytes=[each.backlog_bytes for each in stopped.values()],
             ranges_uj=self._lookout.ranges_uj,
+            since_ns=order.start_ns if self._trials else None,  # what befell a trial is in its outcome
         )
         self._manifest.add("surroundings", asdict(around))
         guards = meter_reasons(replace(meter, unsent=0) if self._faults else meter, limits) + table_reasons(

@@ -41,9 +41,9 @@ class Surroundings:
     """What a run's readings amount to; None where there were too few."""
 
     readings: int
-    swap_growth_bytes: int | None  # over the run
+    swap_growth_bytes: int | None  # over the run; of a search over its last trial
     steal_percent: float | None  # of all cores, in the measure phase
-    clock_step_ms: float | None  # of the wall clock against the monotonic one, over the run
+    clock_step_ms: float | None  # of the wall clock against the monotonic one, likewise
     socket_backlog_bytes: float | None  # unread in the fullest socket, mean of the measure phase (load/backlog.py)
     system_cpu_percent: float | None = None  # of all cores, in the measure phase, whoever used them
     energy_j: float | None = None  # of all processors, in the measure phase, whoever used them; None: no counters
@@ -70,11 +70,16 @@ def summarize(
     end_ns: int,
     backlogs_bytes: Sequence[float | None] = (),
     ranges_uj: Sequence[int] = (),
+    since_ns: int | None = None,
 ) -> Surroundings:
     """What the readings of a run say, of which those in [measure_ns, end_ns] are the measure phase.
 
+    Swap and clock are looked at from the last reading before `since_ns` on: what was before a trial is not its own.
     The backlogs are those that the subscribing workers saw; the largest counts.
     """
+    if since_ns is not None:
+        before = sum(each.at_ns <= since_ns for each in readings)
+        readings = readings[max(0, before - 1) :]
     measured = [each for each in readings if measure_ns <= each.at_ns <= end_ns]
     ticks = measured[-1].all_ticks - measured[0].all_ticks if measured else 0
     first = readings[0] if readings else None

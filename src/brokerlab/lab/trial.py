@@ -95,6 +95,7 @@ def _limits(stock: Mapping[str, Stock], guards: Guards, around: Surroundings, wo
                 lag_max_ns=each.lag_max_ns,
                 receive_lag_buckets=each.receive_lag_buckets,
                 receive_lag_max_ns=each.receive_lag_max_ns,
+                held=each.held,
             )
             for node, each in stock.items()
         }

@@ -75,7 +75,10 @@ class Trials:
         trial = judge_trial(
             phase, order, stock, published=sum(news.values()), expected=sum(self.expected(news).values()),
             workload=self.workload, guards=self.study.analysis.guards,
-            around=summarize(self.lookout.readings, measure_ns=order.measure_ns, end_ns=order.end_ns),
+            around=summarize(
+                self.lookout.readings, measure_ns=order.measure_ns, end_ns=order.end_ns, since_ns=order.start_ns,
+                backlogs_bytes=[each.backlog_bytes for each in stock.values()],
+            ),
         )  # fmt: skip
         return trial, stock
 

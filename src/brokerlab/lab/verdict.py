@@ -7,10 +7,11 @@ collapsed: the broker did not carry the load to its end: it died, closed connect
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
+from brokerlab.lab.cores import Division
 from brokerlab.load.spec import Granted, Stopped
 from brokerlab.stats.histogram import histogram_quantile
 
@@ -45,6 +46,8 @@ class Meter:
     device_max_ms: float | None = None
     cut_short: int | None = None  # a window that was kept because the warm-up was over, not because it was wide enough
     narrow: int | None = None  # one that was kept because no wider one is tried
+    stalled_percent: Mapping[str, float] = field(default_factory=dict)  # per worker of a closed loop (load/stalls.py)
+    throttled_percent: Mapping[str, float] = field(default_factory=dict)  # per worker whose kernel tells
 
 
 def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
@@ -68,8 +71,14 @@ def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
         device_p99_ms=device[1],
         device_max_ms=device[2],
         cut_short=next((each.window for each in stopped.values() if each.is_window_cut_short), None),
+        stalled_percent=_known({node: each.held.stalled_percent for node, each in stopped.items()}),
+        throttled_percent=_known({node: each.held.throttled_percent for node, each in stopped.items()}),
         narrow=next((each.window for each in stopped.values() if each.is_widest_window_narrow), None),
     )
+
+
+def _known(shares: Mapping[str, float | None]) -> dict[str, float]:
+    return {node: percent for node, percent in shares.items() if percent is not None}
 
 
 def window_section(workers: Iterable[Stopped]) -> dict[str, object]:
@@ -111,14 +120,16 @@ def lag_ms(workers: Sequence[tuple[Buckets, int]]) -> tuple[float | None, float 
 
 
 def meter_section(
-    meter: Meter, stopped: Mapping[str, Stopped], *, inflight: int | None, cores: object
+    meter: Meter, stopped: Mapping[str, Stopped], *, inflight: int | None, division: Division
 ) -> dict[str, object]:
-    """For the manifest: what the generator says of itself; `cores` is who has which, None where all share all."""
+    """For the manifest: what the generator says of itself."""
     return {
         "workers": [
             {
                 "node": node,
                 "cpu_percent": meter.cpu_percent.get(node),
+                "throttled_percent": meter.throttled_percent.get(node),
+                "stalled_percent": meter.stalled_percent.get(node),
                 "messages": each.messages,
                 "wire_bytes_per_message": each.wire_bytes / each.messages if each.wire_bytes else None,
                 "acknowledgements": each.acknowledgements,
@@ -143,8 +154,8 @@ def meter_section(
         },
         "device_ms": {"p50": meter.device_p50_ms, "p99": meter.device_p99_ms, "max": meter.device_max_ms},
         "device_buckets": [list(pair) for each in stopped.values() for pair in each.device_buckets],
-        "shares_cores_with_broker": cores is None,  # then every process may run on every core
-        "cores": cores,
+        "shares_cores_with_broker": division.is_shared,  # then every process may run on every core
+        "cores": division.cores,
     }
 
 

@@ -89,6 +89,8 @@ class Filling:
                 until_ns,
             )
         )  # fmt: skip
+        after_ns = now_ns()
+        self._connections.stalls.woke(after_ns - readwalk.late_ns(self._words), after_ns)
         self._take_back()
         for fd, action in list(self._left_by(done)):
             do(fd, action)

@@ -151,7 +151,7 @@ def fill(
 ) -> tuple[int, int, int, int, int, int, int, int]:  # fmt: skip
     """Looks after each pause at every row, until a time; returns the fields of Filled. `orders` ends it when readable.
 
-    `own` is where the worker counts in `counts` what it has published.
+    `own` is where the worker counts in `counts` what it has published; `words` has by how much pauses were late.
     """
     rows = table.shape[0]
     while True:

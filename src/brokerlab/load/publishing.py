@@ -45,6 +45,7 @@ from brokerlab.record.schemas import PUBLICATIONS
 from brokerlab.study.values import Arrivals, SessionKind
 
 _WINDOW_PAUSE_NS = 1_000_000
+_LOOK_NS = 10_000_000
 _LEAVE_NS = 5_000_000_000  # the longest that a client waits for acknowledgements before it disconnects by plan
 _FEW_IN_FLIGHT = 1_000  # with less room than this a publisher that gathers would make the broker wait
 _BUFFER_BYTES = 1 << 18
@@ -259,8 +260,8 @@ class Publishing:
     def _next_wake_ns(self, now: int) -> int:
         if self._filling:
             return max(self._order.start_ns, now + _WINDOW_PAUSE_NS)
-        if self._refills and now < self._order.start_ns:
-            return self._order.start_ns
+        if self._refills and now < self._order.end_ns:  # acknowledgements wake it, so that a late wake shows only here
+            return max(self._order.start_ns, min(self._order.end_ns, (now // _LOOK_NS + 1) * _LOOK_NS))
         if (wake_ns := self._turns.wake_ns(now)) is not None:
             return wake_ns
         return max(self._order.end_ns, now + _WINDOW_PAUSE_NS)

@@ -22,6 +22,7 @@ from brokerlab.load.room import Room
 from brokerlab.load.rounds import NOTHING, Round, Table
 from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.spec import Go, Progress, WorkerSpec
+from brokerlab.load.stalls import Stalls
 from brokerlab.load.subscriber import Subscriber
 from brokerlab.load.wire import Bytes, Longs
 from brokerlab.study.values import Qos
@@ -39,6 +40,7 @@ class Reader:
         self, spec: WorkerSpec, counts: MutableSequence[int], progress: Progress, *,
         rows: DeliveryRows, resolver: Resolver | None, gather: Gather | None, pace: Pace, room: Room, pausing: Pausing,
         pass_over: Callable[[Subscriber, Bytes, int], int], lose: Callable[[int, OSError], None], orders_fd: int,
+        stalls: Stalls,
     ) -> None:  # fmt: skip
         """`pass_over` is given a packet that is no message, and where it stands; it tells the place after it.
 
@@ -47,7 +49,7 @@ class Reader:
         self._counts, self._place, self._publishers = counts, spec.index, spec.workload.publishers
         self._rows, self._resolver, self._gather = rows, resolver, gather
         self._pace, self._room, self._pausing = pace, room, pausing
-        self._pass_over, self._lose, self._orders_fd = pass_over, lose, orders_fd
+        self._pass_over, self._lose, self._orders_fd, self._stalls = pass_over, lose, orders_fd, stalls
         self._level, self._qos = LEVELS[spec.workload.protocol], spec.workload.qos
         self.order, self.lag = Go(0, 0, 0), Lag()
         self.last_ns = 0  # of the last arrival
@@ -128,6 +130,7 @@ class Reader:
         if self._overtaken_at is not None:
             done = done._replace(overtaken=0)  # counted already
         self._round_ns = now_ns()
+        self._stalls.woke(self._round_ns - self._table.late_ns(), self._round_ns)
         served = everybody[: done.place + done.is_cut]
         return self._after_round(self._table, served, done, [], elapsed_ns=done.elapsed_ns)
 

@@ -20,6 +20,7 @@ from numba import types
 
 from brokerlab.load import wallclock
 from brokerlab.load.arrival import LATE_NS, OUT_OF_ORDER, SO_TIMESTAMPNS
+from brokerlab.load.stalls import WOKE_LATE_NS
 from brokerlab.load.wallclock import CLOSE_ENOUGH_NS
 from brokerlab.load.wire import Bytes, Longs, compiled, count_overtaken, walk_deliveries
 
@@ -36,9 +37,11 @@ MOST = 64  # pieces of a call: before a broker that never ends the loop has othe
 
 # What the kernel reads and writes, in words of 8 bytes as 64-bit Linux lays them out:
 #
-#     0       7    9       11                  15    16      17
-#     | msghdr | iovec | timespec | control message | length | pollfd | tcp_info
-_IOVEC, _TIME, _CONTROL, _LENGTH, _POLL, _INFO = 7, 9, 11, 15, 16, 17
+#     0       7    9       11                  15    16      17    18
+#     | msghdr | iovec | timespec | control message | length | pollfd | late | tcp_info
+#
+# (late: by how much waits were late, those that were; nobody but us looks at it.)
+_IOVEC, _TIME, _CONTROL, _LENGTH, _POLL, _LATE, _INFO = 7, 9, 11, 15, 16, 17, 18
 _CONTROL_WORDS = 4
 _INFO_BYTES = OUT_OF_ORDER.stop
 _STAMPED = SO_TIMESTAMPNS << 32 | socket.SOL_SOCKET  # level and type of the control message
@@ -73,11 +76,25 @@ def monotonic_ns(words: Longs) -> int:
 
 @compiled("i8(i8[::1], i8, i8)")
 def wait(words: Longs, fd: int, duration_ns: int) -> int:
-    """Sleeps so long, or until `fd` can be read: whether it can. A negative one never can (ppoll(2))."""
+    """Sleeps so long, or until `fd` can be read: whether it can. A negative one never can (ppoll(2)).
+
+    `words` adds up by how much it was late (stalls.py).
+    """
+    until_ns = monotonic_ns(words) + duration_ns
     words[_TIME], words[_TIME + 1] = duration_ns // 1_000_000_000, duration_ns % 1_000_000_000
     words[_POLL] = (fd & 0xFFFFFFFF) | _POLLIN << 32
     base = words.ctypes.data
-    return _ppoll(np.uintp(base + 8 * _POLL), np.uintp(1), np.uintp(base + 8 * _TIME), np.uintp(0)) > 0
+    is_ready = _ppoll(np.uintp(base + 8 * _POLL), np.uintp(1), np.uintp(base + 8 * _TIME), np.uintp(0)) > 0
+    late_ns = monotonic_ns(words) - until_ns
+    if late_ns > WOKE_LATE_NS:
+        words[_LATE] += late_ns
+    return is_ready
+
+
+def late_ns(words: Longs) -> int:
+    """By how much waits with these words were late since the last question, those that were."""
+    late, words[_LATE] = int(words[_LATE]), 0
+    return late
 
 
 @compiled("i8(i8[::1], i8[::1])")

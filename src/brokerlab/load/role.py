@@ -22,6 +22,7 @@ from brokerlab.load.spec import (
     Subscribe,
     Subscribed,
 )
+from brokerlab.load.stalls import Stalls
 from brokerlab.load.stream import Stream
 
 Report = Connected | Subscribed | Began | Sent | Settled | Left
@@ -104,8 +105,9 @@ class Connections:
     """The open sockets of a worker, by file descriptor, and which of them wait until they can be written."""
 
     def __init__(self, epoll: select.epoll, log: SessionLog, *, keep_alive_s: int = 60, orders_fd: int = -1) -> None:
-        """`orders_fd` can be read when the lab has an order for the worker."""
+        """`orders_fd` can be read when the lab has an order for the worker; `stalls` is told of every sleep."""
         self.epoll, self._log, self.orders_fd = epoll, log, orders_fd
+        self.stalls = Stalls()
         self._writing: set[int] = set()
         self._deaf: set[int] = set()
         self.open: dict[int, Client] = {}

@@ -263,6 +263,10 @@ class Table:
             )
         )  # fmt: skip
 
+    def late_ns(self) -> int:
+        """By how much waits were late since the last question, those that were (stalls.py)."""
+        return readwalk.late_ns(self._words)
+
     def pieces(self, count: int) -> list[list[int]]:
         """Of the last round: messages, time of arrival and how long it waited for us, of every piece."""
         told: list[list[int]] = self._told[:count].tolist()

@@ -200,6 +200,14 @@ class TakeStock:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """How much a worker was held back in the measure phase: load/stalls.py."""
+
+    stalled_percent: float | None = None  # of the phase, lost to late wakes; None where it keeps a schedule
+    throttled_percent: float | None = None  # of a core's time, by a quota; None where the kernel does not tell
+
+
+@dataclass(frozen=True, slots=True)
 class Stock:
     """What a worker saw since the last Go; counts of messages are of those intended in its measure phase."""
 
@@ -220,6 +228,8 @@ class Stock:
     latency_min_ns: int = 0
     latency_max_ns: int = 0
     under_way: tuple[float, float] = (0.0, 0.0)  # messages, mean of the second and of the last quarter
+    backlog_bytes: float | None = None  # unread in the fullest socket, mean
+    held: Held = Held()
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +311,7 @@ class Stopped:
     is_widest_window_narrow: bool = False  # the widest that is tried still left the broker idle
     reading_pause_s: float | None = None  # of a saturated subscriber that keeps a pace (pace.py): at the end
     closes: tuple[Closed, ...] = ()  # of publishers that close at once after each message
+    held: Held = Held()
 
 
 @dataclass(frozen=True, slots=True)

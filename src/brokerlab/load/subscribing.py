@@ -82,7 +82,7 @@ class Subscribing:
         self._reader = Reader(
             spec, counts, progress, rows=self._rows, resolver=self._resolver, gather=self._gather, pace=self._pace,
             room=self._room, pausing=self._pausing, pass_over=self._pass_over, lose=self._lose,
-            orders_fd=connections.orders_fd,
+            orders_fd=connections.orders_fd, stalls=connections.stalls,
         )  # fmt: skip
 
     # -- what the lab asks for ------------------------------------------------------------------------------------
@@ -137,6 +137,8 @@ class Subscribing:
             self._rows.tally = Tally(order.measure_ns, order.end_ns)
         self._lives.begin(order, self._spec.clients)
         self._pausing.begin(order)
+        if self._backlog is not None:
+            self._backlog.close()
         self._backlog = BacklogWatch(self._open)
         if self._openings is not None:
             self._openings.go()
@@ -170,13 +172,12 @@ class Subscribing:
             latency_min_ns=tally.min_ns,
             latency_max_ns=tally.max_ns,
             under_way=tally.under_way,
+            backlog_bytes=self._backlog_bytes(),
         )
 
     def close(self) -> Stopped:
-        backlog_bytes = None
         if self._backlog is not None:
             self._backlog.close()
-            backlog_bytes = self._backlog.mean_bytes(self._order.measure_ns, self._order.end_ns, but=self._pausing.span)
         self._rows.flush()
         self._writer.close()
         if self._openings:
@@ -189,12 +190,18 @@ class Subscribing:
             wall_ns=max(0, self._wall_ns),
             closed_by_broker=tuple(self._connections.closed_by_broker),
             retransmissions=self._reader.retransmissions,
-            backlog_bytes=backlog_bytes,
+            backlog_bytes=self._backlog_bytes(),
             reading_pause_s=self._pace.kept_s,
             **connect_facts(self._openings),
             receive_lag_buckets=self._reader.lag.buckets(),
             receive_lag_max_ns=self._reader.lag.max_ns,
         )
+
+    def _backlog_bytes(self) -> float | None:
+        """Unread in the fullest socket, mean of the last order's measure phase."""
+        if self._backlog is None:
+            return None
+        return self._backlog.mean_bytes(self._order.measure_ns, self._order.end_ns, but=self._pausing.span)
 
     # -- what the loop calls --------------------------------------------------------------------------------------
 

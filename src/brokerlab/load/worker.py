@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import MutableSequence
+from dataclasses import replace
 from multiprocessing.connection import Connection
 
 import pyarrow as pa
@@ -44,6 +45,7 @@ from brokerlab.load.spec import (
     TakeStock,
     WorkerSpec,
 )
+from brokerlab.load.stalls import Stalls
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import SESSIONS
@@ -93,14 +95,14 @@ def _serve(
         epoll.register(pipe.fileno(), select.EPOLLIN)
         pipe.send(Ready())
         try:
-            _loop(role, pipe, epoll, alarm)
-            return role.close()
+            _loop(role, connections.stalls, pipe, epoll, alarm)
+            return replace(role.close(), held=connections.stalls.held(is_closed=spec.is_closed))
         finally:  # also of a run that failed: how far its clients came is worth knowing
             log.flush()
             sessions.close()
 
 
-def _loop(role: Role, pipe: Connection, epoll: select.epoll, alarm: Alarm) -> None:
+def _loop(role: Role, stalls: Stalls, pipe: Connection, epoll: select.epoll, alarm: Alarm) -> None:
     woke_ns, watching = now_ns(), role if isinstance(role, Watching) else None
     together = role if isinstance(role, Together) else None
     while True:
@@ -111,21 +113,23 @@ def _loop(role: Role, pipe: Connection, epoll: select.epoll, alarm: Alarm) -> No
         else:
             if rest is Rest.SHORT:
                 _sleep_until(rested_ns(woke_ns))
-            events = _wait(role, watching, wake_ns, epoll, alarm)
+            asked_ns, events = _wait(role, watching, wake_ns, epoll, alarm)
             woke_ns = now_ns()
+            stalls.woke(asked_ns or woke_ns, woke_ns)
         if together is not None and events:
             events = together.ready_together(events)
         for fd, event in events:
             if fd == alarm.fd:
                 alarm.clear()
             elif fd == pipe.fileno():
-                if not _obey(role, pipe):
+                if not _obey(role, stalls, pipe):
                     return
             else:
                 role.ready(fd, event)
         if rest is Rest.UNTIL_DUE and wake_ns is not None:
             _sleep_until(max(wake_ns, rested_ns(woke_ns)))
             woke_ns = now_ns()
+            stalls.woke(woke_ns, woke_ns)
 
 
 def _sleep_until(at_ns: int) -> None:
@@ -134,23 +138,25 @@ def _sleep_until(at_ns: int) -> None:
 
 def _wait(
     role: Role, watching: Watching | None, wake_ns: int | None, epoll: select.epoll, alarm: Alarm
-) -> list[tuple[int, int]]:
+) -> tuple[int, list[tuple[int, int]]]:
     """Sleeps until something happens or is due, or has the role watch; one that gathers looks at fixed intervals.
 
     Waking up costs more CPU than anything that is done then: under saturation it is done seldom (gather.py).
+    The events come behind the time until which this was to sleep, 0 where the role slept or nothing was due.
     """
     gather_s = role.gather_s
     if watching is not None and (events := watching.watch(gather_s)) is not None:
-        return events
+        return 0, events
+    began_ns = now_ns()
     if gather_s:
         time.sleep(gather_s)
-        return epoll.poll(0)
+        return began_ns + round(gather_s * 1e9), epoll.poll(0)
     if wake_ns is not None:
         alarm.set(wake_ns)
-    return epoll.poll(_LONGEST_SLEEP_S)
+    return max(began_ns, wake_ns) if wake_ns is not None else 0, epoll.poll(_LONGEST_SLEEP_S)
 
 
-def _obey(role: Role, pipe: Connection) -> bool:
+def _obey(role: Role, stalls: Stalls, pipe: Connection) -> bool:
     """Does what the lab says next; whether the worker goes on."""
     match pipe.recv():
         case Connect() as order:
@@ -158,8 +164,10 @@ def _obey(role: Role, pipe: Connection) -> bool:
         case Subscribe() as order:
             role.subscribe(order)
         case Go() as order:
+            stalls.begin(order)
             role.go(order)
         case Retime(order):
+            stalls.retime(order)
             role.retime(order)
         case Drain() as order:
             role.drain(order)
@@ -168,7 +176,7 @@ def _obey(role: Role, pipe: Connection) -> bool:
         case Storm() if isinstance(role, Stormy):
             role.storm()
         case TakeStock():
-            pipe.send(role.stock())
+            pipe.send(replace(role.stock(), held=stalls.held(is_closed=False)))  # trials keep a schedule
         case Leave() as order if isinstance(role, Parting):
             role.leave(order)
         case Stop():

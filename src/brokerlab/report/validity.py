@@ -47,6 +47,8 @@ _GUARDS = {
     "receive_lag_p99_ms": "arrived bytes waited more than {} ms to be read (p99)",
     "steal_percent": "the host took more than {} % of the cores away",
     "clock_step_ms": "the wall clock stepped by more than {} ms",
+    "throttled_percent": "a CPU quota held a worker back for more than {} % of a core",
+    "stalled_percent": "a worker of a closed loop lost more than {} % of the time by waking late",
 }
 
 
@@ -104,15 +106,10 @@ def _worst(rows: list[Row] | tuple[Row, ...], column: str) -> float | None:
 def threats(results: Results, compared: list[Group]) -> list[tuple[str, str]]:
     """What these numbers cannot say: (what, why)."""
     most = max((cell.valid_runs for group in compared for cell in group.cells), default=0)
-    cores = sorted({row["cores"] for row in results.runs if row["cores"]})
-    shared = f"the same {plural(cores[0], 'core')}" if len(cores) == 1 else "the cores of the same machine"
     presets = sorted({m["broker"]["preset"] for m in results.manifests.values() if "preset" in m.get("broker", {})})
     setup = f"the preset {' and '.join(presets)}" if presets else "one configuration each"
     found = [
-        (
-            "One machine.",
-            f"Broker, load generator and operating system share {shared}; under load they slow each other.",
-        ),
+        _where(results),
         (
             f"At most {plural(most, 'valid run')} per cell.",
             "The interval describes runs like these on this machine on this day, not other machines. "
@@ -131,3 +128,22 @@ def threats(results: Results, compared: list[Group]) -> list[tuple[str, str]]:
         loopback = "No delay, no limit of bandwidth, no loss of packets: nothing here is about a real network."
         return [("Loopback only.", loopback), *found]
     return found
+
+
+def _where(results: Results) -> tuple[str, str]:
+    """What broker and generator have in common; a manifest without a meter is of a run that came to no load."""
+    sharing = {m["meter"].get("shares_cores_with_broker", True) for m in results.manifests.values() if "meter" in m}
+    if sharing and not any(sharing):
+        has_own = any(m["meter"].get("cores") for m in results.manifests.values() if "meter" in m)
+        apart = "had cores of their own" if has_own else "did not run on the same machine"
+        common = (
+            "memory, caches and operating system" if has_own else "the way between them, which is part of all times"
+        )
+        return "Apart.", f"Broker and load generator {apart}; they share {common}."
+    cores = sorted({row["cores"] for row in results.runs if row["cores"]})
+    shared = f"the same {plural(cores[0], 'core')}" if len(cores) == 1 else "the cores of the same machine"
+    some = " in some runs" if False in sharing else ""
+    return (
+        "One machine.",
+        f"Broker, load generator and operating system share {shared}{some}; under load they slow each other.",
+    )

@@ -290,6 +290,8 @@ class GuardsPart(Part):
     swap_growth: Annotated[int, PlainValidator(readers.read_guard_bytes)] = _ANALYSIS.guards.swap_growth_bytes
     clock_step: Annotated[float, PlainValidator(readers.read_lag_ms)] = _ANALYSIS.guards.clock_step_ms
     socket_backlog: Annotated[int, PlainValidator(readers.read_guard_bytes)] = _ANALYSIS.guards.socket_backlog_bytes
+    throttled: Annotated[float, PlainValidator(readers.read_share_percent)] = _ANALYSIS.guards.throttled_percent
+    stalled: Annotated[float, PlainValidator(readers.read_share_percent)] = _ANALYSIS.guards.stalled_percent
 
     def value(self) -> v.Guards:
         return v.Guards(
@@ -301,6 +303,8 @@ class GuardsPart(Part):
             swap_growth_bytes=self.swap_growth,
             clock_step_ms=self.clock_step,
             socket_backlog_bytes=self.socket_backlog,
+            throttled_percent=self.throttled,
+            stalled_percent=self.stalled,
         )
 
 

@@ -205,6 +205,8 @@ def _analysis(analysis: Analysis) -> dict[str, Any]:
         "swap_growth": quantity.bytes_text(analysis.guards.swap_growth_bytes),
         "clock_step": quantity.milliseconds_text(analysis.guards.clock_step_ms),
         "socket_backlog": quantity.bytes_text(analysis.guards.socket_backlog_bytes),
+        "throttled": quantity.percent_text(analysis.guards.throttled_percent),
+        "stalled": quantity.percent_text(analysis.guards.stalled_percent),
     }
     return {
         "confidence": quantity.percent_text(analysis.confidence_percent),

@@ -1,10 +1,11 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from brokerlab.lab.cores import divide_cores, pin
+from brokerlab.lab.cores import Division, divide_cores, hold, pin
 
 pytestmark = pytest.mark.unit
 NODES = ["broker/0", "publishers/0", "subscribers/0"]
@@ -29,13 +30,54 @@ def test_so_many_workers_that_the_broker_would_have_less_than_half_share():
     assert divide_cores(range(4), [*NODES, "subscribers/1"]) is None
 
 
+THREADS = "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start(); print(); input()"
+
+
+def test_a_process_is_held_to_cores_with_all_its_threads_and_no_other_is():
+    ours, core = os.sched_getaffinity(0), max(os.sched_getaffinity(0))
+    with subprocess.Popen([sys.executable, "-c", THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        hold([process.pid], [core])
+        threads = [int(each.name) for each in Path(f"/proc/{process.pid}/task").iterdir()]
+        cores = [os.sched_getaffinity(thread) for thread in threads]
+        process.kill()
+
+    assert cores == [{core}, {core}]
+    assert os.sched_getaffinity(0) == ours
+    hold([process.pid], [core])  # it has ended, which is no matter
+
+
 def test_pinning_says_what_the_kernel_then_says():
+    """On two cores as well: the study gives the broker one of them."""
+    ours = sorted(os.sched_getaffinity(0))
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        divided = pin({"broker/0": [process.pid], "publishers/0": [], "subscribers/0": []})
+        divided = pin({"broker/0": [process.pid], "publishers/0": []}, broker_cores=ours[:1])
         cores = os.sched_getaffinity(process.pid)
         process.kill()
 
-    assert cores == (os.sched_getaffinity(0) if divided is None else set(divided["broker/0"]))
+    if len(ours) == 1:
+        assert divided == Division(None, is_shared=False)
+    else:
+        assert divided == Division({"broker/0": ours[:1], "publishers/0": ours[1:2]}, is_shared=False)
+        assert divided.of_broker == ours[:1]
+        assert cores == set(ours[:1])
+
+
+@pytest.mark.parametrize(
+    ("pids", "is_shared"),
+    [
+        ({"broker/0": [1 << 30], "publishers/0": [1 << 30]}, True),
+        ({"publishers/0": [1 << 30], "subscribers/0": [1 << 30]}, False),  # somebody's broker, elsewhere
+        ({"broker/0": [], "publishers/0": [1 << 30]}, False),
+        ({"broker/0": [1 << 30]}, False),  # the load is elsewhere
+    ],
+)
+def test_cores_are_shared_where_broker_and_load_are_both_here_and_have_none_of_their_own(pids, is_shared):
+    """These processes do not exist, and none is looked for: so many cores to spare nobody has."""
+    found = pin(pids, broker_cores=sorted(os.sched_getaffinity(0)) if len(pids) > 1 else None)
+
+    assert found.is_shared == is_shared
+    assert len(pids) == 1 or found == Division(None, is_shared=is_shared)
 
 
 def test_workers_stay_off_the_cores_that_the_study_gives_the_broker_where_there_are_enough_others():

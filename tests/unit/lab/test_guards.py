@@ -94,6 +94,24 @@ def test_steal_counts_in_the_measure_phase_and_the_rest_over_the_run():
     )
 
 
+def test_what_was_before_a_trial_is_not_its_own():
+    """A step and swapping of an earlier one would limit all that follow, and end the search."""
+    readings = [
+        reading(0),
+        reading(10, swap_used_bytes=400, wall_less_mono_ns=50 * MS),
+        reading(20, swap_used_bytes=400, wall_less_mono_ns=50 * MS),
+        reading(30, swap_used_bytes=450, wall_less_mono_ns=53 * MS),
+    ]
+
+    def seen(since_ns):
+        found = summarize(readings, measure_ns=since_ns, end_ns=30, since_ns=since_ns)
+        return found.swap_growth_bytes, found.clock_step_ms
+
+    assert seen(5) == (450, 53.0)  # from the last reading before it
+    assert seen(12) == (50, 3.0)
+    assert seen(-1) == (450, 53.0)
+
+
 def test_the_fullest_socket_counts_as_long_as_it_is_looked_at():
     ours, theirs = zip(*(socket.socketpair() for _ in range(3)), strict=True)
     theirs[1].sendall(b"x" * 1000)

@@ -8,7 +8,7 @@ import pytest
 from brokerlab.lab.search import Outcome
 from brokerlab.lab.surroundings import Surroundings
 from brokerlab.lab.trial import judge_trial
-from brokerlab.load.spec import Go, Stock
+from brokerlab.load.spec import Go, Held, Stock
 from brokerlab.stats.histogram import bucket_index
 from brokerlab.study.values import Arrivals, Guards, Qos, Schedule, Workload
 
@@ -90,6 +90,8 @@ def test_at_qos_0_nothing_waits_for_an_acknowledgement():
         ({"lag_buckets": buckets(9_000_000), "lag_max_ns": 9_000_000}, {}, CALM, "schedule lag p99"),
         ({}, {"receive_lag_buckets": buckets(30_000_000), "receive_lag_max_ns": 30_000_000}, CALM, "receive lag p99"),
         ({}, {}, replace(CALM, steal_percent=20.0), "CPU steal"),
+        ({}, {}, replace(CALM, socket_backlog_bytes=200_000.0), "socket backlog"),
+        ({"held": Held(throttled_percent=30.0)}, {}, CALM, "CPU quota: publishers/0"),
     ],
 )
 def test_a_broken_guard_says_nothing_about_the_broker_whatever_else_happened(publishers, receivers, around, guard):

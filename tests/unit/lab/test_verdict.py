@@ -3,7 +3,7 @@ import pytest
 
 from brokerlab.lab.guards import meter_reasons
 from brokerlab.lab.verdict import COLLAPSED, INVALID, VALID, collapse_reasons, judge, read_meter, window_section
-from brokerlab.load.spec import Granted, Stopped
+from brokerlab.load.spec import Granted, Held, Stopped
 from brokerlab.stats.histogram import bucket_index
 from brokerlab.study.values import Guards
 
@@ -47,6 +47,15 @@ def test_bytes_that_waited_for_the_subscriber_make_a_run_invalid():
     (reason,) = meter_reasons(meter, Guards())
     assert reason.startswith("receive lag p99: ")
     assert "is above 20 ms" in reason
+
+
+def test_what_held_a_worker_back_makes_a_run_invalid_where_it_is_more_than_the_limit():
+    held = {"publishers/0": stopped(held=Held(25.1, 5.1)), "subscribers/0": stopped(held=Held(25.0, 5.0))}
+
+    assert meter_reasons(read_meter(held), Guards()) == [
+        "CPU quota: publishers/0 was out of time for 5.1 % of a core in the measure phase, more than 5 %",
+        "stalls: publishers/0 lost 25.1 % of the measure phase by waking late, more than 25 %: something held it back",
+    ]
 
 
 def test_lag_of_two_workers_is_merged_before_its_quantile_is_taken():

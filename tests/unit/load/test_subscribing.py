@@ -4,6 +4,7 @@ import itertools
 import select
 import socket
 import struct
+import threading
 
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +14,7 @@ from brokerlab.load.alarm import now_ns
 from brokerlab.load.gather import LONGEST_S, SHORTEST_S
 from brokerlab.load.pace import BUFFER_BYTES
 from brokerlab.load.packets import PubComp, Publish, PubRec, PubRel
+from brokerlab.load.spec import Go
 from brokerlab.record.directory import RunDirectory
 from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
 
@@ -125,3 +127,17 @@ def test_one_of_several_reads_on_through_little_room_and_what_was_held_back_is_a
     rows = pq.read_table(file, columns=["received_ns", "resolution_ns"]).slice(0, looks[1]).to_pydict()
     for received, resolution in zip(rows["received_ns"], rows["resolution_ns"], strict=True):
         assert received - resolution <= sent_ns  # the broker had all of them before the look
+
+
+def test_a_new_order_ends_the_look_at_the_sockets_of_the_last(tmp_path):
+    """A search gives dozens of orders, and threads of all of them would look beside what is measured."""
+    with subscribed_at(Workload(), tmp_path, [0, 0, 64]) as (role, _, _):
+        for number in range(3):
+            role.go(Go(1, 2, 3, number, 5.0))
+        looking = [each.name for each in threading.enumerate()].count("backlog")
+        stock = role.stock()
+        role.close()
+
+    assert looking == 1
+    assert stock.backlog_bytes is None  # nobody looked in so short a time
+    assert "backlog" not in {each.name for each in threading.enumerate()}
