@@ -46,7 +46,9 @@ class Meter:
     device_max_ms: float | None = None
     cut_short: int | None = None  # a window that was kept because the warm-up was over, not because it was wide enough
     narrow: int | None = None  # one that was kept because no wider one is tried
-    stalled_percent: Mapping[str, float] = field(default_factory=dict)  # per worker of a closed loop (load/stalls.py)
+    stalled_percent: Mapping[str, float] = field(
+        default_factory=dict
+    )  # per publishing worker of a closed loop (load/stalls.py)
     throttled_percent: Mapping[str, float] = field(default_factory=dict)  # per worker whose kernel tells
 
 

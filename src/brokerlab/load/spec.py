@@ -203,7 +203,7 @@ class TakeStock:
 class Held:
     """How much a worker was held back in the measure phase: load/stalls.py."""
 
-    stalled_percent: float | None = None  # of the phase, lost to late wakes; None where it keeps a schedule
+    stalled_percent: float | None = None  # of the phase, lost to late wakes; None but of publishers of a closed loop
     throttled_percent: float | None = None  # of a core's time, by a quota; None where the kernel does not tell
 
 

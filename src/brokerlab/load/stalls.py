@@ -57,10 +57,10 @@ class Stalls:
             self._throttled_percent = min(100.0, 100 * throttled_ns / (now - began_ns))
         self._turn_ns = math.inf
 
-    def held(self, *, is_closed: bool) -> Held:
-        """What it amounts to so far; of a load that keeps a schedule the schedule lag says more than late wakes do."""
+    def held(self, *, has_no_lag: bool) -> Held:
+        """What it amounts to so far; where something is due, or to be read, its lag says more than late wakes do."""
         if self._since is not None and self._turn_ns < math.inf:
             self._read(now_ns())
         measured_ns = self._order.end_ns - self._order.measure_ns
-        is_known = is_closed and measured_ns > 0
+        is_known = has_no_lag and measured_ns > 0
         return Held(100 * self._stalled_ns / measured_ns if is_known else None, self._throttled_percent)

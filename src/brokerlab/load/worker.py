@@ -96,7 +96,7 @@ def _serve(
         pipe.send(Ready())
         try:
             _loop(role, connections.stalls, pipe, epoll, alarm)
-            return replace(role.close(), held=connections.stalls.held(is_closed=spec.is_closed))
+            return replace(role.close(), held=connections.stalls.held(has_no_lag=spec.is_closed and spec.publishes))
         finally:  # also of a run that failed: how far its clients came is worth knowing
             log.flush()
             sessions.close()
@@ -176,7 +176,7 @@ def _obey(role: Role, stalls: Stalls, pipe: Connection) -> bool:
         case Storm() if isinstance(role, Stormy):
             role.storm()
         case TakeStock():
-            pipe.send(replace(role.stock(), held=stalls.held(is_closed=False)))  # trials keep a schedule
+            pipe.send(replace(role.stock(), held=stalls.held(has_no_lag=False)))  # trials keep a schedule
         case Leave() as order if isinstance(role, Parting):
             role.leave(order)
         case Stop():

@@ -48,7 +48,7 @@ _GUARDS = {
     "steal_percent": "the host took more than {} % of the cores away",
     "clock_step_ms": "the wall clock stepped by more than {} ms",
     "throttled_percent": "a CPU quota held a worker back for more than {} % of a core",
-    "stalled_percent": "a worker of a closed loop lost more than {} % of the time by waking late",
+    "stalled_percent": "a publishing worker of a closed loop lost more than {} % of the time by waking late",
 }
 
 

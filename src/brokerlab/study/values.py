@@ -350,7 +350,7 @@ class Guards:
     clock_step_ms: float = 1.0
     socket_backlog_bytes: int = 128 << 10  # unread, on average, beside two messages
     throttled_percent: float = 5.0  # of a core's time, that a CPU quota held a worker back
-    stalled_percent: float = 25.0  # of the measure phase, that a worker of a closed loop lost by waking late
+    stalled_percent: float = 25.0  # of the measure phase, that a publishing worker of a closed loop lost by waking late
 
 
 @dataclass(frozen=True, slots=True)

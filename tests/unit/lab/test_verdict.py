@@ -50,7 +50,7 @@ def test_bytes_that_waited_for_the_subscriber_make_a_run_invalid():
 
 
 def test_what_held_a_worker_back_makes_a_run_invalid_where_it_is_more_than_the_limit():
-    held = {"publishers/0": stopped(held=Held(25.1, 5.1)), "subscribers/0": stopped(held=Held(25.0, 5.0))}
+    held = {"publishers/0": stopped(held=Held(25.1, 5.1)), "publishers/1": stopped(held=Held(25.0, 5.0))}
 
     assert meter_reasons(read_meter(held), Guards()) == [
         "CPU quota: publishers/0 was out of time for 5.1 % of a core in the measure phase, more than 5 %",

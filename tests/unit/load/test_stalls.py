@@ -26,8 +26,8 @@ def test_what_a_worker_loses_by_late_wakes_is_a_share_of_the_measure_phase():
     worker.woke(130 * MS, 150 * MS)
     worker.woke(200 * MS, 230 * MS)
 
-    assert worker.held(is_closed=True).stalled_percent == 25.0
-    assert worker.held(is_closed=False).stalled_percent is None
+    assert worker.held(has_no_lag=True).stalled_percent == 25.0
+    assert worker.held(has_no_lag=False).stalled_percent is None
 
 
 def test_only_what_is_within_the_measure_phase_counts():
@@ -37,7 +37,7 @@ def test_only_what_is_within_the_measure_phase_counts():
     worker.woke(290 * MS, 390 * MS)
     worker.woke(400 * MS, 490 * MS)
 
-    assert worker.held(is_closed=True).stalled_percent == 10.0
+    assert worker.held(has_no_lag=True).stalled_percent == 10.0
 
 
 def test_an_order_begins_anew():
@@ -45,11 +45,11 @@ def test_an_order_begins_anew():
     worker.woke(130 * MS, 150 * MS)
     worker.begin(ORDER)
 
-    assert worker.held(is_closed=True).stalled_percent == 0.0
+    assert worker.held(has_no_lag=True).stalled_percent == 0.0
 
 
 def test_a_worker_without_an_order_was_not_held_back():
-    assert Stalls().held(is_closed=True) == Held(None, None)
+    assert Stalls().held(has_no_lag=True) == Held(None, None)
 
 
 def test_a_compiled_wait_says_by_how_much_it_was_late_once():
@@ -124,4 +124,4 @@ def test_the_quota_is_read_at_both_ends_of_the_measure_phase(tmp_path):
         (folder / "cpu.stat").write_text(f"throttled_usec {throttled_us}\n")
         worker.woke(at_ms * MS, at_ms * MS)
 
-    assert worker.held(is_closed=True).throttled_percent == 10.0
+    assert worker.held(has_no_lag=True).throttled_percent == 10.0
