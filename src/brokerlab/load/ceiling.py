@@ -52,7 +52,7 @@ def send_ceiling(spec: WorkerSpec, *, seconds: float) -> Ceiling:
     publisher = Publisher(
         client,
         session.stream,
-        messages_of(client, spec.workload, seed=spec.seed, level=session.level),
+        messages_of(client, spec.workload, seed=spec.seed, level=session.level, aliases=session.aliases),
         qos=spec.workload.qos,
         rows=_NoRows(),
         level=session.level,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from brokerlab.errors import RunError
 from brokerlab.load.broken import broken
+from brokerlab.load.features5 import longest_properties
 from brokerlab.load.packets import LEVELS, REASONS, ConnAck, Disconnect, Packet, Publish, connack_reason
 from brokerlab.load.properties import (
     MAXIMUM_PACKET_SIZE,
@@ -45,6 +46,7 @@ class Session:
     receive_maximum: int = _MOST_IN_FLIGHT
     keep_alive_s: int = 60  # what counts: the broker may ask for another
     is_resumed: bool = False  # the broker still had the client's session
+    aliases: int = 0  # topics of a connection that may have one
 
 
 def note_stages(client: Client, stream: Stream, *, log: SessionLog) -> None:
@@ -72,10 +74,11 @@ def session_of(
     if highest is not None and workload.qos > highest:
         raise RunError(f"{client.name}: the broker takes QoS {highest} at most, and the run needs QoS {workload.qos}")
     largest = number_of(said, MAXIMUM_PACKET_SIZE)
-    if largest is not None and (needed := publish_bytes(client.topic, workload, level=level)) > largest:
+    if largest is not None and (needed := publish_bytes(client, workload, level=level)) > largest:
         limit = f"the broker takes packets of {largest} bytes at most"
         raise RunError(f"{client.name}: {limit}, and those of the run have up to {needed}")
-    if workload.mqtt5.topic_alias and level == 5 and not number_of(said, TOPIC_ALIAS_MAXIMUM):
+    aliases = number_of(said, TOPIC_ALIAS_MAXIMUM) or 0
+    if workload.mqtt5.topic_alias and level == 5 and not aliases:
         raise RunError(f"{client.name}: the broker allows no topic alias, and the run needs one")
     receive_maximum = number_of(said, RECEIVE_MAXIMUM)
     keep_alive_s = number_of(said, SERVER_KEEP_ALIVE)
@@ -86,12 +89,14 @@ def session_of(
         _MOST_IN_FLIGHT if receive_maximum is None else receive_maximum,
         workload.clients.keep_alive_s if keep_alive_s is None else keep_alive_s,
         answer.session_present,
+        aliases,
     )
 
 
-def publish_bytes(topic: str, workload: Workload, *, level: int) -> int:
-    """The length of the largest PUBLISH of the workload on this topic."""
-    head = 2 + len(topic.encode()) + (2 if workload.qos else 0) + (1 if level == 5 else 0)
+def publish_bytes(client: Client, workload: Workload, *, level: int) -> int:
+    """The length of the largest PUBLISH of a publisher."""
+    topic_bytes = max(len(topic.encode()) for topic in own_topics(client, workload))
+    head = 2 + topic_bytes + (2 if workload.qos else 0) + (longest_properties(client, workload) if level == 5 else 0)
     return packet_bytes(head + largest_payload_bytes(workload))
 
 

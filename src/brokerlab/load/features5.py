@@ -4,15 +4,14 @@ Metadata and the correlation data of a request stand last in the block, so that 
 distance before the payload.
 """
 
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from brokerlab.load import shapes
-from brokerlab.load.packets import encode_length
+from brokerlab.load.packets import decode_length, encode_length
 from brokerlab.load.pieces import Block
 from brokerlab.load.properties import (
     CORRELATION_DATA,
@@ -26,7 +25,9 @@ from brokerlab.load.properties import (
     Properties,
     encode_properties,
 )
+from brokerlab.load.shapes import Name
 from brokerlab.load.spec import Client
+from brokerlab.load.topics import own_topics
 from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.seeds import derived_seed
 from brokerlab.study.topics import expand
@@ -37,7 +38,6 @@ Longs = NDArray[np.int64]
 _SESSION_EXPIRY_S = 3600  # longer than a will may be delayed
 
 CORRELATION_BYTES = 8  # the sequence number of a request, little endian
-ALIAS = 1  # a publisher has one topic, so one alias
 
 # Paper 004's three user properties, here of fixed length: 64 hexadecimal digits, milliseconds since 1970, a number.
 _METADATA = (("unique_message_id", "0" * 64), ("publisher_send_time", "0000000000000.000"), ("order", "0000000000"))
@@ -60,14 +60,34 @@ def subscribe_properties(mqtt5: Mqtt5, client: Client) -> Properties:
     return ((SUBSCRIPTION_IDENTIFIER, client.number + 1),) if mqtt5.subscription_identifiers else ()
 
 
+def names_of(client: Client, workload: Workload, *, level: int) -> list[Name]:
+    """The topics of a publisher, in full, with the properties of its messages; older versions have none."""
+    block = publish_properties(client, workload) if level >= 5 else b""
+    return [(topic, block) for topic in own_topics(client, workload)]
+
+
+def aliased(names: Sequence[Name], *, most: int) -> tuple[list[Name], list[Name]]:
+    """The same with an alias for so many of the topics: as each is told, and as it is later, by its alias alone."""
+    own = [(topic, _alias(number) + block) for number, (topic, block) in enumerate(names[:most], start=1)]
+    return [*own, *names[most:]], [*(("", block) for _, block in own), *names[most:]]
+
+
+def _alias(number: int) -> bytes:
+    return encode_properties(((TOPIC_ALIAS, number),), encode_length)
+
+
+def longest_properties(client: Client, workload: Workload) -> int:
+    """Bytes of the properties of any message of a publisher, with their length."""
+    size = len(publish_properties(client, workload)) + (len(_alias(1)) if workload.mqtt5.topic_alias else 0)
+    return len(encode_length(size)) + size
+
+
 def publish_properties(client: Client, workload: Workload) -> bytes:
-    """The block of every message of a publisher, without its length; correlation data are zero."""
+    """The block of every message of a publisher, without its length and an alias; correlation data are zero."""
     mqtt5 = workload.mqtt5
     properties: Properties = ()
     if mqtt5.expiry_s is not None:
         properties += ((MESSAGE_EXPIRY, mqtt5.expiry_s),)
-    if mqtt5.topic_alias:
-        properties += ((TOPIC_ALIAS, ALIAS),)
     properties += tuple((USER_PROPERTY, _pair(number, mqtt5.property_bytes)) for number in range(mqtt5.user_properties))
     if mqtt5.metadata:
         properties += tuple((USER_PROPERTY, pair) for pair in _METADATA)
@@ -96,21 +116,33 @@ class Messages(Protocol):
 
 
 class Aliased:
-    """Messages whose topic is told once, with its alias, and not again; implements Messages for one connection."""
+    """Messages whose topics are told once on a connection, with their aliases, and not again; implements Messages."""
 
-    def __init__(self, first: Messages, later: Messages) -> None:
-        self._first, self._later, self._is_told = first, later, False
+    def __init__(self, first: Messages, later: Messages, *, topics: int) -> None:
+        self._first, self._later, self._topics = first, later, topics
+        self._told: int | None = None  # from this message on all topics have been told; None: none yet
         self.count, self.largest, self.built_bytes = first.count, first.largest, first.built_bytes
 
+    def forget(self) -> None:
+        self._told = None
+
     def build(self, first_seq: int, intended_ns: Longs) -> Block:
-        if self._is_told:
-            return self._later.build(first_seq, intended_ns)
-        self._is_told = True
-        told = self._first.build(first_seq, intended_ns[:1])
-        return told + self._later.build(first_seq + 1, intended_ns[1:]) if intended_ns.size > 1 else told
+        if self._told is None:
+            self._told = first_seq + self._topics  # messages take the topics in turn
+        telling = min(max(self._told - first_seq, 0), intended_ns.size)
+        block = self._first.build(first_seq, intended_ns[:telling]) if telling else ()
+        if telling == intended_ns.size:
+            return block
+        return block + self._later.build(first_seq + telling, intended_ns[telling:])
 
     def payload_bytes(self, first_seq: int, count: int) -> int | Longs:
         return self._later.payload_bytes(first_seq, count)
+
+
+def tell_again(messages: Messages) -> None:
+    """Has the next message of each topic tell it in full: an alias ends with its connection (section 3.3.2.3.4)."""
+    if isinstance(messages, Aliased):
+        messages.forget()
 
 
 class Requests:
@@ -122,7 +154,7 @@ class Requests:
 
     def build(self, first_seq: int, intended_ns: Longs) -> Block:
         block = self._inner.build(first_seq, intended_ns)
-        for data, starts, seqs in _whole_packets(block, self._inner, first_seq):
+        for data, starts, seqs in _heads(block, self._inner, first_seq):
             for k in range(CORRELATION_BYTES):
                 data[starts - CORRELATION_BYTES + k] = (seqs >> (8 * k)) & 0xFF
         return block
@@ -137,11 +169,11 @@ class Described:
     The time is the intended one, on the wall clock: the packet is built before it is sent.
     """
 
-    def __init__(self, inner: Messages, client: Client, workload: Workload, *, seed: int) -> None:
+    def __init__(self, inner: Messages, client: Client, workload: Workload, *, seed: int, wall_ns: int) -> None:
         self._inner = inner
         self.count, self.largest, self.built_bytes = inner.count, inner.largest, inner.built_bytes
         self._seed = derived_seed(seed, "metadata", client.number)
-        self._wall_ns = time.time_ns() - time.monotonic_ns()
+        self._wall_ns = wall_ns
         back = len(_request_properties(client, workload))
         self._back: dict[str, int] = {}  # from the start of the payload to that of each value
         for name, value in reversed(_METADATA):
@@ -151,7 +183,7 @@ class Described:
 
     def build(self, first_seq: int, intended_ns: Longs) -> Block:
         block = self._inner.build(first_seq, intended_ns)
-        for data, starts, seqs in _whole_packets(block, self._inner, first_seq):
+        for data, starts, seqs in _heads(block, self._inner, first_seq):
             us = (intended_ns[seqs - first_seq] + self._wall_ns) // 1000
             sent = starts - self._back["publisher_send_time"]
             _write_digits(data, sent, us // 1000, 13)
@@ -168,20 +200,38 @@ class Described:
         return self._inner.payload_bytes(first_seq, count)
 
 
-def _whole_packets(
+def _heads(
     block: Block, messages: Messages, first_seq: int
-) -> Iterator[tuple[NDArray[np.uint8], Longs, Longs]]:
-    """The packets of a block with where each payload starts, and their sequence numbers.
+) -> Iterator[tuple[NDArray[np.uint8], Longs, Longs]]:  # fmt: skip
+    """The pieces of a block in which packets begin, with where each payload starts, and the sequence numbers.
 
-    None where large messages are in several pieces: what would be filled in stays as it is in the template.
+    A large message is in several pieces, and the first has all that stands before its payload.
     """
-    if any(piece.ends is None and not piece.stride for piece in block):
-        return
+    is_within = False
     for piece in block:
-        ends = np.arange(piece.stride, len(piece.data) + 1, piece.stride) if piece.ends is None else piece.ends
+        is_first, is_within = not is_within, piece.ends is None and not piece.stride
+        if not is_first:
+            continue
+        if is_within:
+            ends = np.array([_packet_bytes(piece.data)], dtype=np.int64)
+        else:
+            ends = np.arange(piece.stride, len(piece.data) + 1, piece.stride) if piece.ends is None else piece.ends
         sizes = messages.payload_bytes(first_seq, ends.size)
         yield np.frombuffer(piece.data, dtype=np.uint8), ends - sizes, np.arange(first_seq, first_seq + ends.size)
         first_seq += ends.size
+
+
+def _packet_bytes(data: memoryview) -> int:
+    """How long the packet is that begins here, of which not all is here."""
+    length, begin = decode_length(bytes(data[:5]), 1) or (0, 0)
+    return begin + length
+
+
+def completed(messages: Messages, *, client: Client, workload: Workload, seed: int, wall_ns: int) -> Messages:
+    """The messages with what is different in the properties of each."""
+    if workload.mqtt5.metadata:
+        messages = Described(messages, client, workload, seed=seed, wall_ns=wall_ns)
+    return Requests(messages) if workload.mqtt5.response_topic else messages
 
 
 def _write_digits(data: NDArray[np.uint8], starts: Longs, numbers: Longs, width: int) -> None:

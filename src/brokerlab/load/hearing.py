@@ -20,10 +20,10 @@ class Hearing:
     # Makes the messages of clients that keep no schedule, from the client and the level of the protocol.
     answers: Callable[[Client, int], Messages] | None = None
 
-    def messages_of(self, client: Client, spec: WorkerSpec, *, level: int) -> Messages:
+    def messages_of(self, client: Client, spec: WorkerSpec, *, level: int, aliases: int = 0) -> Messages:
         if self.answers:
             return self.answers(client, level)
-        return messages_of(client, spec.workload, seed=spec.seed, level=level)
+        return messages_of(client, spec.workload, seed=spec.seed, level=level, aliases=aliases)
 
     def begin(self, publisher: Publisher) -> None:
         if self.listen:

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from brokerlab.load.closes import Closes, unacknowledged_bytes
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.spec import Client, Go, WorkerSpec
-from brokerlab.study.values import ABRUPT, Behaviour, ClientLife, Who
+from brokerlab.study.values import ABRUPT, PER_MESSAGE, Behaviour, ClientLife, Who
 
 _LOOK_NS = 2_000_000  # how often a connection is looked at that waits for its bytes to get across
-_SINGLE = (Behaviour.PER_MESSAGE, Behaviour.PER_MESSAGE_ABRUPT)
 
 
 class Lives:
@@ -30,7 +29,7 @@ class Lives:
         self._is_struck = False  # by a storm that no plan of the clients had
         self.closes = Closes()
         is_publishing = spec.node.startswith("publishers")
-        self.is_single = is_publishing and self._life.behaviour in _SINGLE
+        self.is_single = is_publishing and self._life.behaviour in PER_MESSAGE
         self._churns = is_publishing and self._life.behaviour is Behaviour.CHURN
         self._storms = self._life.behaviour is Behaviour.STORM and (is_publishing or self._life.who is Who.ALL)
 

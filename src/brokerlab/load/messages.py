@@ -4,8 +4,9 @@ messages_of(client, workload, ...)  the one place that knows which kind of messa
 build(first_seq, intended_ns)       the packets of consecutive messages
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -14,10 +15,11 @@ from numpy.typing import NDArray
 
 from brokerlab.load import shapes, wire
 from brokerlab.load.content import LARGE_BYTES, filler_of
-from brokerlab.load.features5 import Aliased, Described, Requests, publish_properties
+from brokerlab.load.features5 import Aliased, aliased, completed, names_of
 from brokerlab.load.pieces import Block, Piece
 from brokerlab.load.replay import RecordMessages, limited, replay_ns
 from brokerlab.load.schedule import Span, intended_ns
+from brokerlab.load.shapes import Name
 from brokerlab.load.spec import Client
 from brokerlab.study import identity
 from brokerlab.study.identity import Identity
@@ -88,9 +90,8 @@ def published_bytes(workload: Workload, publications: Mapping[int, int], *, seed
     replay = workload.payload.replay
     for number, count in publications.items():
         if replay is not None:
-            total += int(
-                RecordMessages(Client(number, "", ""), workload, replay, level=4).payload_bytes(0, count).sum()
-            )
+            records = RecordMessages(Client(number, "", ""), workload, replay, level=4, names=(("", b""),))
+            total += int(records.payload_bytes(0, count).sum())
             continue
         sizes = _sizes_of(Client(number, "", ""), workload, seed=seed)
         if sizes.classes.size == 1:
@@ -123,12 +124,13 @@ class EqualMessages:
     __slots__ = ("_id_at", "_payload_at", "_publisher", "_template")
     count = None
 
-    def __init__(self, client: Client, workload: Workload, *, seed: int, level: int, block: bytes = b"") -> None:
+    def __init__(self, client: Client, workload: Workload, *, seed: int, level: int, names: Sequence[Name]) -> None:
         size = own_payload_bytes(client, workload)
         filler = filler_of(workload.payload.content, size, seed=f"{seed}/{client.number}")
         self._publisher = client.number
+        ((topic, block),) = names
         self._template, self._id_at, self._payload_at = wire.publish_template(
-            client.topic, payload_bytes=size, qos=workload.qos, retain=workload.retain,
+            topic, payload_bytes=size, qos=workload.qos, retain=workload.retain,
             filler=filler[wire.IDENTITY_BYTES :].tobytes(), properties=block if level == 5 else None,
         )  # fmt: skip
 
@@ -164,8 +166,8 @@ class ShapedMessages:
 
     count = None
 
-    def __init__(self, client: Client, workload: Workload, *, seed: int, level: int, block: bytes = b"") -> None:
-        self._heads = shapes.heads_of(client, workload, level=level, block=block)
+    def __init__(self, client: Client, workload: Workload, *, seed: int, level: int, names: Sequence[Name]) -> None:
+        self._heads = shapes.heads_of(names, workload, level=level)
         self._sizes = _sizes_of(client, workload, seed=seed)
         self._filler, self._stamp, self._stamped = _filling(client, workload, seed=seed)
         self._shared = memoryview(self._filler.data)
@@ -189,7 +191,7 @@ class ShapedMessages:
         out = np.empty(count * (5 + self._heads.longest) + int(copied.sum()), dtype=np.uint8)
         starts, ends = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
         used = shapes.build(
-            self._heads.first_byte, self._heads.data, self._heads.ends, self._heads.id_back, self._filler,
+            self._heads.first_byte, self._heads.data, self._heads.ends, self._heads.has_id, self._filler,
             np.zeros(count, dtype=np.int64), sizes, copied, first_seq, out, starts, ends,
         )  # fmt: skip
         self._stamp(out, starts, first_seq, intended_ns)
@@ -241,27 +243,32 @@ def _text_stamp(template: Template, publisher: int, *, seed: int) -> Stamp:
     return stamp
 
 
-def messages_of(client: Client, workload: Workload, *, seed: int, level: int) -> Messages:
-    """The messages that the workload asks of this publisher; `level` is that of the protocol."""
-    block = publish_properties(client, workload) if level == 5 else b""
-    made = partial(_made, workload=workload, seed=seed, level=level, block=block)
-    messages = made(client)
-    if workload.mqtt5.topic_alias and level == 5:
-        messages = Aliased(messages, made(replace(client, topic="")))
-    if workload.mqtt5.metadata and level == 5:
-        messages = Described(messages, client, workload, seed=seed)
-    return Requests(messages) if workload.mqtt5.response_topic and level == 5 else messages
+def messages_of(client: Client, workload: Workload, *, seed: int, level: int, aliases: int = 0) -> Messages:
+    """The messages that the workload asks of this publisher; `level` is that of the protocol.
+
+    `aliases` is how many topics of a connection may have one, by the broker's word.
+    """
+    names = names_of(client, workload, level=level)
+    made = partial(_made, client, workload, seed=seed, level=level)
+    if level < 5:
+        return made(names)
+    wall_ns = time.time_ns() - time.monotonic_ns()
+    complete = partial(completed, client=client, workload=workload, seed=seed, wall_ns=wall_ns)
+    if not workload.mqtt5.topic_alias or not aliases:
+        return complete(made(names))
+    told, later = aliased(names, most=aliases)
+    return Aliased(complete(made(told)), complete(made(later)), topics=len(names))
 
 
-def _made(client: Client, *, workload: Workload, seed: int, level: int, block: bytes) -> Messages:
+def _made(client: Client, workload: Workload, names: Sequence[Name], *, seed: int, level: int) -> Messages:
     if workload.payload.replay is not None:
-        return RecordMessages(client, workload, workload.payload.replay, level=level, block=block)
+        return RecordMessages(client, workload, workload.payload.replay, level=level, names=names)
     is_equal = (
         workload.topics.count == 1 and not workload.payload.mix and own_payload_bytes(client, workload) <= LARGE_BYTES
     )
     is_usual = is_equal and identity.identity_of(workload) is Identity.FULL
     kind = EqualMessages if is_usual else ShapedMessages
-    return kind(client, workload, seed=seed, level=level, block=block)
+    return kind(client, workload, seed=seed, level=level, names=names)
 
 
 def due_ns(messages: Messages, schedule: Schedule, span: Span) -> Iterator[Longs]:

@@ -75,7 +75,7 @@ def pace_of(spec: WorkerSpec, gather: Gather | None) -> Pace:
     workload = spec.workload
     if gather is None or len(spec.clients) > 1 or workload.qos or not spec.is_near:
         return Pace(None)
-    message_bytes = publish_bytes(spec.clients[0].topic, workload, level=LEVELS[workload.protocol])
+    message_bytes = publish_bytes(spec.clients[0], workload, level=LEVELS[workload.protocol])
     is_small = _FEWEST * message_bytes <= BUFFER_BYTES
     return Pace((lambda: gather.window * message_bytes) if is_small else None)
 

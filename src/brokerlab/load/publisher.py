@@ -21,6 +21,7 @@ from brokerlab.load import connection, readwalk, resuming, wire
 from brokerlab.load.ackwalk import CLOSED, NOTHING, read_acknowledgements
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.broken import BrokenStreamError, broken
+from brokerlab.load.features5 import tell_again
 from brokerlab.load.messages import Messages
 from brokerlab.load.others import Others
 from brokerlab.load.outbox import Outbox
@@ -359,6 +360,7 @@ class Publisher:
             self._received.clear()
         under_way = (seq for seq in range(self.oldest, self.following) if not self.ring.is_acknowledged(seq))
         again = [resuming.again(seq, self.messages, self.ring, self._received, self._level) for seq in under_way]
+        tell_again(self.messages)
         if again:
             self.resent += len(again)
             self.outbox.put(memoryview(b"".join(again)))

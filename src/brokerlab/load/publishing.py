@@ -111,7 +111,7 @@ class Publishing:
             if self._lives.is_single and stream.fileno() in self._open:
                 self._came_back(stream.fileno(), publisher)
             return
-        messages = self._hearing.messages_of(client, spec, level=session.level)
+        messages = self._hearing.messages_of(client, spec, level=session.level, aliases=session.aliases)
         publisher = Publisher(
             client, stream, messages, qos=spec.workload.qos, rows=self._rows, level=session.level,
             receive_maximum=limit, seen=self._seen, record_at=recorded_at(client, len(spec.clients)),

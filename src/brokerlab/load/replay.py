@@ -8,7 +8,7 @@ order; bytes that are in no record are no message of the run.
 # mypy: disable-error-code="assignment, return-value, arg-type, no-any-return"
 # (NumPy's own integers keep Numba from widening unsigned ones to floats; to mypy they are not `int`.)
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,7 +21,7 @@ from brokerlab.load.content import LARGE_BYTES
 from brokerlab.load.identity import UNKNOWN_NS, hashed, owners_of, payload_at, place_in
 from brokerlab.load.pieces import Block, Piece
 from brokerlab.load.schedule import Span, constant_ns
-from brokerlab.load.shapes import Words
+from brokerlab.load.shapes import Name, Words
 from brokerlab.load.spec import Client
 from brokerlab.load.wire import Bytes, Longs
 from brokerlab.study.problems import RuleError
@@ -46,12 +46,14 @@ def _octets(data: bytes) -> Bytes:
 class RecordMessages:
     """Implements Messages: the records of one publisher, in the order of the file."""
 
-    def __init__(self, client: Client, workload: Workload, replay: Replay, *, level: int, block: bytes = b"") -> None:
+    def __init__(
+        self, client: Client, workload: Workload, replay: Replay, *, level: int, names: Sequence[Name]
+    ) -> None:  # fmt: skip
         records = replayed(replay)
         own = shares_of(records, replay.split, publishers=workload.publishers)[client.number]
         self._begins, self._sizes = records.begins[own], records.ends[own] - records.begins[own]
         self._data = _octets(records.data)
-        self._heads = shapes.heads_of(client, workload, level=level, block=block)
+        self._heads = shapes.heads_of(names, workload, level=level)
         self.count = None if replay.repeat else own.size
         self.offsets_ns = None if records.offsets_ns is None else records.offsets_ns[own]
         self.largest = shapes.packet_bytes(self._heads.longest + int(self._sizes.max(initial=0)))
@@ -74,7 +76,7 @@ class RecordMessages:
             self._heads.first_byte,
             self._heads.data,
             self._heads.ends,
-            self._heads.id_back,
+            self._heads.has_id,
             self._data,
             begins,
             sizes,

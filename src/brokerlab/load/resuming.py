@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brokerlab.load import wire
+from brokerlab.load.features5 import tell_again
 from brokerlab.load.messages import Messages
 from brokerlab.load.packets import PubRel
 from brokerlab.load.ring import Ring
@@ -36,6 +37,7 @@ def again(seq: int, messages: Messages, ring: Ring, received: Received | None, l
     packet_id = wire.packet_id(seq)
     if received is not None and packet_id in received:
         return PubRel(packet_id).encode(level)
+    tell_again(messages)  # each in full: a broker that has one already may pass over it, and over what it tells
     block = messages.build(seq, ring.intended(seq, 1)[0])
     packet = bytearray(b"".join(piece.data for piece in block))
     packet[0] |= _DUP

@@ -64,7 +64,7 @@ def room_of(spec: WorkerSpec, pace: Pace, *, is_pausing: bool) -> Room:
         return Room()
     if len(spec.clients) == 1:
         return Room(BUFFER_BYTES if pace.is_possible else _ALONE_BYTES)
-    message_bytes = publish_bytes(spec.clients[0].topic, spec.workload, level=LEVELS[spec.workload.protocol])
+    message_bytes = publish_bytes(spec.clients[0], spec.workload, level=LEVELS[spec.workload.protocol])
     if spec.workload.qos or _FEWEST * message_bytes > _AMONG_OTHERS_BYTES:
         return Room()
     return Room(_AMONG_OTHERS_BYTES, _SMALL_PIECE_BYTES, grows=True)

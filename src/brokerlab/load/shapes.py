@@ -9,6 +9,7 @@ same for all messages.
 # mypy: disable-error-code="assignment, arg-type"
 # (NumPy's own integers keep Numba from widening unsigned ones to floats; to mypy they are not `int`.)
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,16 +17,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from brokerlab.load.packets import encode_length
-from brokerlab.load.spec import Client
-from brokerlab.load.topics import own_topics
 from brokerlab.load.wire import Bytes, Longs
 from brokerlab.study.values import Workload
 
 Words = NDArray[np.uint64]
+Name = tuple[str, bytes]  # a topic as a PUBLISH has it, and the properties of MQTT 5.0 beside it, without their length
 
 
 @njit(
-    "i8(i8, u1[::1], i8[::1], i8, u1[::1], i8[::1], i8[::1], i8[::1], i8, u1[::1], i8[::1], i8[::1])",
+    "i8(i8, u1[::1], i8[::1], b1, u1[::1], i8[::1], i8[::1], i8[::1], i8, u1[::1], i8[::1], i8[::1])",
     cache=True,
     nogil=True,
 )
@@ -33,7 +33,7 @@ def build(
     first_byte: int,
     heads: Bytes,
     head_ends: Longs,
-    id_back: int,
+    has_id: bool,
     source: Bytes,
     begins: Longs,
     lengths: Longs,
@@ -45,9 +45,8 @@ def build(
 ) -> int:
     """Writes one PUBLISH per length: payload i is `lengths[i]` bytes long and begins as `source` does at `begins[i]`.
 
-    `heads` are the variable headers of the topics, which messages take in turn; their packet identifier begins
-    `id_back` bytes before the end, 0 for none. Fills in where payloads start and packets end in `out`; returns the
-    number of bytes.
+    `heads` are the variable headers of the topics, which messages take in turn, with a packet identifier behind the
+    topic or without. Fills in where payloads start and packets end in `out`; returns the number of bytes.
     """
     at = 0
     for i in range(lengths.size):
@@ -64,11 +63,12 @@ def build(
             if rest == 0:
                 break
         out[at : at + head.size] = head
-        at += head.size
-        if id_back:
+        if has_id:
             identifier = (first_seq + i) % 65_535 + 1
-            out[at - id_back] = identifier >> 8
-            out[at - id_back + 1] = identifier & 0xFF
+            behind = at + 2 + (np.int64(head[0]) << 8 | head[1])
+            out[behind] = identifier >> 8
+            out[behind + 1] = identifier & 0xFF
+        at += head.size
         starts[i] = at
         out[at : at + copied[i]] = source[begins[i] : begins[i] + copied[i]]
         at += copied[i]
@@ -122,22 +122,24 @@ class Heads:
     first_byte: int
     data: Bytes
     ends: Longs
-    id_back: int  # where the packet identifier begins, from the end; 0 for none
+    has_id: bool  # whether a packet identifier follows each topic
     longest: int
 
 
-def heads_of(client: Client, workload: Workload, *, level: int, block: bytes = b"") -> Heads:
-    """`block` is that of the properties of MQTT 5.0, without its length."""
-    topics = own_topics(client, workload)
-    after = (b"\0\0" if workload.qos else b"") + (encode_length(len(block)) + block if level == 5 else b"")
-    heads = [len(name).to_bytes(2, "big") + name + after for name in map(str.encode, topics)]
+def heads_of(names: Sequence[Name], workload: Workload, *, level: int) -> Heads:
+    heads = [_head(topic.encode(), block, has_id=workload.qos > 0, level=level) for topic, block in names]
     return Heads(
         first_byte=0x30 | workload.qos << 1 | int(workload.retain),
         data=np.frombuffer(b"".join(heads), dtype=np.uint8).copy(),
         ends=np.cumsum([len(head) for head in heads], dtype=np.int64),
-        id_back=len(after) if workload.qos else 0,
+        has_id=workload.qos > 0,
         longest=max(map(len, heads)),
     )
+
+
+def _head(topic: bytes, block: bytes, *, has_id: bool, level: int) -> bytes:
+    properties = encode_length(len(block)) + block if level == 5 else b""
+    return len(topic).to_bytes(2, "big") + topic + (b"\0\0" if has_id else b"") + properties
 
 
 def packet_bytes(rest: int) -> int:

@@ -27,7 +27,7 @@ from brokerlab.study.problems import RuleError, check_name
 from brokerlab.study.values import AUTO, Content, Level, Qos, Workload
 
 # MQTT 3.1.1 section 2.2.3: the rest of a packet is at most 268,435,455 bytes; topic and packet id are part of it.
-_LONGEST_PAYLOAD_BYTES = 268_435_455 - 65_535 - 4
+LONGEST_PAYLOAD_BYTES = 268_435_455 - 65_535 - 4
 _MOST_CLIENTS = 100_000
 _MOST_OUTSTANDING = 65_535  # MQTT 3.1.1 section 2.3.1: packet identifiers of one client
 _HIGHEST_SPEED = 1e6
@@ -79,8 +79,8 @@ def read_payload_bytes(written: object) -> int:
     size_bytes = quantity.read_bytes(written)
     if size_bytes < 0:
         raise RuleError("must not be negative")
-    if size_bytes > _LONGEST_PAYLOAD_BYTES:
-        raise RuleError(f"must be at most {_LONGEST_PAYLOAD_BYTES} B: MQTT's longest packet")
+    if size_bytes > LONGEST_PAYLOAD_BYTES:
+        raise RuleError(f"must be at most {LONGEST_PAYLOAD_BYTES} B: MQTT's longest packet")
     return size_bytes
 
 

@@ -15,6 +15,7 @@ from brokerlab.study.problems import RuleError
 
 _MOST_PROPERTIES = 1000
 _LONGEST_PROPERTY_BYTES = 65_535
+PROPERTY_HEAD_BYTES = 5  # of a user property: what it is, and the lengths of name and value
 _LONGEST_S = 0xFFFF_FFFF  # MQTT 5.0 sections 3.1.2.11.2 and 3.3.2.3.3: four bytes
 _MOST_IN_FLIGHT = 65_535  # section 3.1.2.11.3: two bytes
 

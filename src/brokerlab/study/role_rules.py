@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from brokerlab.study import life, mqtt5, quantity, roles, topics
 from brokerlab.study.document import Document, KeyPath
 from brokerlab.study.factor import ON, read_switch
-from brokerlab.study.factors import read_clients, read_protocol
+from brokerlab.study.factors import LONGEST_PAYLOAD_BYTES, read_clients, read_protocol
 from brokerlab.study.lookup import VARIABLES, WORKLOAD, read_or_none, values_of
+from brokerlab.study.mqtt5_values import Mqtt5
+from brokerlab.study.payload_rules import sizes_of
 from brokerlab.study.readers import read_needed_phase_s
-from brokerlab.study.values import Arrivals, Behaviour, Phases, Probe, Roles, Workload
+from brokerlab.study.values import PER_MESSAGE, Arrivals, Behaviour, Phases, Probe, Roles, Workload
 
 _ALONE = "in the roles echo and loop every publisher hears for itself: leave it out"
 
@@ -115,6 +117,7 @@ def _check_probe(document: Document) -> None:
 def _check_mqtt5(document: Document) -> None:
     """Older versions have no properties: the keys would look as if they counted."""
     _check_alias(document)
+    _check_room(document)
     used = list(_there(document, (*WORKLOAD, "mqtt5"), *((*VARIABLES, key) for key in mqtt5.KEYS)))
     if not used:
         return
@@ -128,15 +131,20 @@ def _check_mqtt5(document: Document) -> None:
 
 
 def _check_alias(document: Document) -> None:
-    """A topic is told once on a connection; messages of a file are built elsewhere."""
-    for key in ("topic_alias", "response_topic"):
-        for path, written in values_of(document, key):
-            is_on = read_or_none(read_switch, written) == ON
-            payload = document.get(*WORKLOAD, "payload")
-            if is_on and isinstance(payload, dict) and "file" in payload:
-                document.add(path, "is not available beside a replayed file")
-            if is_on and key == "topic_alias" and any(count != 1 for _, count in values_of(document, "topics")):
-                document.add(path, "a publisher tells one alias: topics.count must be 1")
-            behaviours = [read_or_none(life.read_behaviour, each) for _, each in values_of(document, "behaviour")]
-            if is_on and key == "topic_alias" and set(behaviours) - {None, Behaviour.PERSISTENT}:
-                document.add(path, "needs connections that last as long as the run: behaviour persistent")
+    """Over a connection of one message the topic is told with it, and no later one could carry its alias alone."""
+    behaviours = {read_or_none(life.read_behaviour, written) for _, written in values_of(document, "behaviour")}
+    for path, written in values_of(document, "topic_alias"):
+        if read_or_none(read_switch, written) == ON and behaviours & set(PER_MESSAGE):
+            document.add(path, "needs connections of more than one message: behaviour persistent, churn or storm")
+
+
+def _check_room(document: Document) -> None:
+    """Payload and user properties share a packet, which has 268,435,455 bytes at most."""
+    counts = [read_or_none(mqtt5.read_count, written) for _, written in values_of(document, "user_properties")]
+    sizes = [read_or_none(mqtt5.read_property_bytes, written) for _, written in values_of(document, "property_bytes")]
+    most, size = max((each or 0 for each in counts), default=0), max((each or 0 for each in sizes), default=0)
+    needed = most * (mqtt5.PROPERTY_HEAD_BYTES + (size or Mqtt5().property_bytes))
+    for path, payload_bytes in sizes_of(document, document.mapping(*WORKLOAD, "payload")):
+        if payload_bytes is not None and payload_bytes + needed > LONGEST_PAYLOAD_BYTES and needed:
+            room = LONGEST_PAYLOAD_BYTES - needed
+            document.add(path, f"beside {needed} B of user properties must be at most {room} B: MQTT's longest packet")

@@ -93,6 +93,7 @@ class Behaviour(StrEnum):
     STORM = "storm"  # until all lose their connections at once, without a word, and come back at once
 
 
+PER_MESSAGE = (Behaviour.PER_MESSAGE, Behaviour.PER_MESSAGE_ABRUPT)  # a connection has one message
 ABRUPT = (Behaviour.PER_MESSAGE_ABRUPT, Behaviour.STORM)  # connections end without DISCONNECT
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from brokerlab.errors import RunError
-from brokerlab.load.connection import session_of
+from brokerlab.load.connection import publish_bytes, session_of
+from brokerlab.load.content import LARGE_BYTES
 from brokerlab.load.ears import Ear, Ears
 from brokerlab.load.echoing import Answers, Device
 from brokerlab.load.features5 import connect_properties
@@ -30,19 +31,28 @@ from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import Client, WorkerSpec
 from brokerlab.load.stream import TcpStream
 from brokerlab.study.mqtt5_values import Mqtt5
-from brokerlab.study.values import Workload
+from brokerlab.study.replay import digest
+from brokerlab.study.values import Content, Payload, Qos, Record, Replay, Topics, Workload
 
 pytestmark = pytest.mark.unit
 LEVEL = 5
+CLIENT = Client(2, "p2", "t/2")
+LARGE = LARGE_BYTES + 1
 
 
-def built(mqtt5, *, blocks=(3,), payload_bytes=32, level=LEVEL):
-    workload = Workload(payload_bytes=payload_bytes, protocol="5.0", mqtt5=mqtt5)
-    messages, seq, data = messages_of(Client(2, "p2", "t/2"), workload, seed=1, level=level), 0, b""
+def built(mqtt5, *, blocks=(3,), payload_bytes=32, level=LEVEL, aliases=10, client=CLIENT, **keys):
+    workload = Workload(payload_bytes=payload_bytes, protocol="5.0", mqtt5=mqtt5, **keys)
+    messages, seq, data = messages_of(client, workload, seed=1, level=level, aliases=aliases), 0, b""
     for count in blocks:
         pieces = messages.build(seq, np.arange(count, dtype=np.int64))
         data, seq = data + b"".join(bytes(piece.data) for piece in pieces), seq + count
     return Parser(level).feed(data), len(data)
+
+
+def properties_of(packet):
+    """User properties by name, the others by their number."""
+    user = dict(value for identifier, value in packet.properties if identifier == USER_PROPERTY)
+    return user | {identifier: value for identifier, value in packet.properties if identifier != USER_PROPERTY}
 
 
 def test_user_properties_have_the_bytes_that_were_asked_for():
@@ -71,6 +81,62 @@ def test_metadata_tell_each_message_apart_and_when_it_was_due(response_topic):
     sent_ms = [float(each["publisher_send_time"]) for each in told[:7]]
     assert sent_ms[0] >= before_ms - 1
     assert np.diff(sent_ms) == pytest.approx([1000] * 6, abs=0.002)
+
+
+@pytest.mark.parametrize("content", [Content.RANDOM, Content.JSON])
+@pytest.mark.parametrize("mix", [(), ((64, 50.0), (LARGE, 50.0))], ids=["alike", "mix"])
+@pytest.mark.parametrize("qos", [0, 1])
+def test_large_messages_carry_metadata_and_correlation_data_too(content, mix, qos):
+    """X-06: above 64 KiB a message is sent in pieces, and its small neighbours with it."""
+    payload = Payload(content, '{"seq": {seq}}' if content is Content.JSON else None, mix=mix)
+    asked = Mqtt5(metadata=True, response_topic=True)
+    packets, _ = built(asked, blocks=(5, 3), payload_bytes=LARGE, payload=payload, qos=Qos(qos))
+
+    told = [properties_of(packet) for packet in packets]
+    assert {len(packet.payload) for packet in packets} == ({64, LARGE} if mix else {LARGE})
+    assert [int(each["order"]) for each in told] == list(range(8))
+    assert [int.from_bytes(each[CORRELATION_DATA], "little") for each in told] == list(range(8))
+    assert len({each["unique_message_id"] for each in told}) == 8
+    assert all(float(each["publisher_send_time"]) > 0 for each in told)
+
+
+def test_records_of_a_file_carry_alias_and_correlation_data(tmp_path):
+    lines = [b"short", b"l" * LARGE, b"another", b"last"]
+    (tmp_path / "records").write_bytes(b"\n".join(lines))
+    replay = Replay(str(tmp_path / "records"), digest((tmp_path / "records").read_bytes()), Record.LINE)
+    asked = Mqtt5(metadata=True, response_topic=True, topic_alias=True)
+    packets, _ = built(asked, blocks=(1, 3), payload=Payload(replay=replay), publishers=1, client=Client(0, "p0", "t"))
+
+    assert [packet.payload for packet in packets] == lines
+    assert [packet.topic for packet in packets] == ["t", "", "", ""]
+    told = [properties_of(packet) for packet in packets]
+    assert [int(each["order"]) for each in told] == list(range(4))
+    assert [int.from_bytes(each[CORRELATION_DATA], "little") for each in told] == list(range(4))
+
+
+@pytest.mark.parametrize(("aliases", "later"), [(10, ["", "", ""]), (2, ["", "", "a/2/2"])])
+@pytest.mark.parametrize("blocks", [(8,), (1, 7), (4, 4), (2, 3, 3)])
+def test_each_topic_has_an_alias_as_far_as_the_broker_takes_them(blocks, aliases, later):
+    topics = Topics(publish="a/{publisher}/{topic}", count=3)
+    packets, _ = built(Mqtt5(topic_alias=True), blocks=blocks, topics=topics, aliases=aliases, qos=Qos(1))
+
+    assert [packet.topic for packet in packets] == ["a/2/0", "a/2/1", "a/2/2", *later, *later[:2]]
+    assert [packet.packet_id for packet in packets] == list(range(1, 9))
+    numbers = [properties_of(packet).get(TOPIC_ALIAS) for packet in packets]
+    assert numbers == [[1, 2, 3 if aliases > 2 else None][seq % 3] for seq in range(8)]
+    assert [int.from_bytes(packet.payload[12:16], "little") for packet in packets] == list(range(8))
+
+
+@pytest.mark.parametrize("count", [1, 12])
+def test_the_largest_packet_is_known_before_it_is_built(count):
+    """What is held against the broker's maximum packet size."""
+    mqtt5 = Mqtt5(user_properties=9, metadata=True, topic_alias=True, expiry_s=60, response_topic=True)
+    topics = Topics(publish="a/{publisher}/{topic}", count=count)
+    workload = Workload(payload_bytes=300, protocol="5.0", mqtt5=mqtt5, qos=Qos(1), topics=topics)
+    messages = messages_of(CLIENT, workload, seed=1, level=LEVEL, aliases=20)
+
+    longest = max(sum(len(piece.data) for piece in messages.build(seq, np.arange(1))) for seq in range(count))
+    assert publish_bytes(CLIENT, workload, level=LEVEL) == messages.largest == longest
 
 
 @pytest.mark.parametrize("blocks", [(3,), (1, 2), (2, 1)])

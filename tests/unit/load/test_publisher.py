@@ -15,6 +15,7 @@ from brokerlab.load.parser import Parser
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.spec import Client
 from brokerlab.load.stream import TcpStream
+from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.values import Qos, Workload
 
 pytestmark = pytest.mark.unit
@@ -247,6 +248,39 @@ def test_clean_session_leaves_unacknowledged_messages_so(wires):
     publisher.record(everything=True)
     assert rows.seen == [(0, True, False), (1, True, True), (2, True, True)]
     assert publisher.resent == 0
+
+
+def parsed(theirs):
+    return Parser(5).feed(theirs.recv(65536))
+
+
+def test_each_connection_is_told_the_topic_again_where_it_has_an_alias(wires):
+    """MQTT 5.0 section 3.3.2.3.4; what was sent before is sent again in full, what was due or built is told anew."""
+    ours, theirs = wires
+    client, workload = Client(5, "p5", "t/5"), Workload(protocol="5.0", qos=Qos(1), mqtt5=Mqtt5(topic_alias=True))
+    messages = messages_of(client, workload, seed=1, level=5, aliases=1)
+    publisher = Publisher(client, TcpStream(ours), messages, qos=1, rows=Rows(), level=5)
+    publisher.keep_session()
+    publisher.follow(iter([np.array([10, 20, 30, 40, 50])]))
+    publisher.send_due(25)
+    publisher.prepare()
+    assert [packet.topic for packet in parsed(theirs)] == ["t/5", ""]
+
+    publisher.leave()
+    ours, theirs = another(wires)
+    publisher.join(TcpStream(ours), receive_maximum=65_535, is_resumed=True)
+    again = parsed(theirs)
+    publisher.send_due(45)
+    anew = parsed(theirs)
+    publisher.send_due(99)
+
+    with ours, theirs:
+        assert [(packet.topic, packet.dup, packet.packet_id) for packet in again] == [
+            ("t/5", True, 1),
+            ("t/5", True, 2),
+        ]
+        assert [(packet.topic, packet.packet_id) for packet in anew] == [("t/5", 3), ("", 4)]
+        assert [(packet.topic, packet.packet_id) for packet in parsed(theirs)] == [("", 5)]
 
 
 def test_session_that_lasts_is_taken_up_with_dup_and_releases(wires):

@@ -181,6 +181,21 @@ def test_what_mqtt_5_adds_is_read_and_reads_back_equal(read5, small, keys, value
     assert read5(study_yaml(study)) == study
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ["topics: {publish: 'a/{publisher}/{topic}', count: 10, subscribe: 'a/#'}"],
+        ["clients: {behaviour: churn, lifetime: 1 s}"],
+        ["clients: {behaviour: storm, every: 1 s, session: persistent}"],
+        ["payload: {file: {made: bus-gps, records: 10, seed: 1}, record: csv}"],
+    ],
+)
+def test_aliases_and_requests_go_with_topics_lives_and_files(read5, small, keys):
+    study = read5(with_keys(small, [FIVE, "mqtt5: {topic_alias: true, response_topic: true}", *keys]))
+
+    assert study.scenario.workload.mqtt5 == Mqtt5(topic_alias=True, response_topic=True)
+
+
 def test_what_mqtt_5_adds_is_a_factor(read5, small):
     variables = "    topic_alias: [false, true]\n    user_properties: [0, 10]\n    expiry: [10 s]\n"
     study = read5(with_keys(small, [FIVE], variables=variables))
@@ -198,7 +213,14 @@ def test_what_mqtt_5_adds_is_a_factor(read5, small):
         ([FIVE, "mqtt5: {expiry: 1500 ms}"], "must be whole seconds"),
         ([FIVE, "mqtt5: {user_property: 1}"], 'did you mean "user_properties"?'),
         ([FIVE, "mqtt5: {topic_alias: 1}"], "must be true or false"),
-        ([FIVE, "mqtt5: {topic_alias: true}", "clients: {behaviour: per-message}"], "needs connections that last"),
+        (
+            [FIVE, "mqtt5: {topic_alias: true}", "clients: {behaviour: per-message}"],
+            "needs connections of more than one message",
+        ),
+        (
+            [FIVE, "mqtt5: {user_properties: 1000, property_bytes: 65535}", "payload: 256 MB"],
+            'payload: "256 MB": beside 65540000 B of user properties must be at most 202829916 B',
+        ),
     ],
 )
 def test_what_mqtt_5_cannot_add_is_refused(problems, small, keys, said):
