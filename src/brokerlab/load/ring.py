@@ -7,6 +7,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from brokerlab.load.wire import TIME
+
 Longs = NDArray[np.int64]
 
 FIRST_SIZE = 8  # one of thousands of publishers has a message or two in flight; a faster one's ring grows
@@ -78,7 +80,7 @@ class Ring:
         _note_all(self.rows, first, count, at_ns)
 
     def is_acknowledged(self, seq: int) -> bool:
-        return bool(self.rows[ACKED, self.place(seq)])
+        return bool(self.rows[ACKED, self.place(seq)] & TIME)
 
     def intended(self, first: int, count: int) -> list[Longs]:
         """In one stretch, or two."""

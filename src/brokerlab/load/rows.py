@@ -14,6 +14,7 @@ from brokerlab.load.ring import FIRST_SIZE
 from brokerlab.load.spec import Client, WorkerSpec
 from brokerlab.load.tally import Tally
 from brokerlab.load.topics import own_topics
+from brokerlab.load.wire import NO_SUBSCRIBERS, TIME
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES, PUBLICATIONS
 
@@ -73,7 +74,7 @@ class PublicationRows:
     ) -> None:  # fmt: skip
         """Takes rows of one publisher in order of seq; `payload_bytes` is the size of all, or of each.
 
-        A time of 0 is one that never came; a negative `acked_ns` is the reason code of a refusal.
+        A time of 0 is one that never came; `acked_ns` holds reason codes as wire.walk_acknowledgements leaves them.
         """
         done, count = 0, intended_ns.size
         while done < count:
@@ -105,6 +106,8 @@ class PublicationRows:
 
     def _batch(self, rows: Longs) -> pa.RecordBatch:
         publisher, seq, intended, sent, acked, size = rows
+        is_refused = acked < 0
+        is_unheard = ~is_refused & (acked > TIME)
         columns = [
             pa.array(publisher.astype(np.int32)),
             pa.array(seq),
@@ -114,8 +117,8 @@ class PublicationRows:
             pa.array(size.astype(np.int32)),
             pa.array(intended),
             pa.array(sent, mask=sent == 0),
-            pa.array(acked, mask=acked <= 0),
-            pa.array((-acked).astype(np.int16), mask=acked >= 0),
+            pa.array(acked & TIME, mask=is_refused | (acked & TIME == 0)),
+            pa.array(np.where(is_unheard, NO_SUBSCRIBERS, -acked).astype(np.int16), mask=~is_refused & ~is_unheard),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=PUBLICATIONS)
 

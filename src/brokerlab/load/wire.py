@@ -39,6 +39,10 @@ OTHER = 1  # a whole packet that the caller must read itself stands at the retur
 MALFORMED = 2
 FULL = 3  # no room for another row or acknowledgement: empty the output and call again
 
+NO_SUBSCRIBERS = 0x10  # MQTT 5.0 section 3.4.2.1: the broker has the message, and nobody who hears it
+UNHEARD = 1 << 62  # says so in a ring, beside the time, which is smaller
+TIME = UNHEARD - 1
+
 _FARTHEST = 10_000_000  # a sequence number that is further ahead is that of a foreign message
 
 _PUBLISH, _PUBACK, _PUBREC, _PUBREL, _PUBCOMP = 3, 4, 5, 6, 7
@@ -264,7 +268,7 @@ def walk_acknowledgements(
 
     Messages oldest <= seq < following are in flight; message seq lies at seq modulo the ring's size, a power of two.
     A refused message (MQTT 5.0: a reason code from 0x80 on) is finished but not acknowledged: the negative of
-    the code is its mark in the ring.
+    the code is its mark in the ring. One of which the broker says that nobody hears it has UNHEARD beside its time.
     `seen` counts PUBACK, PUBREC, PUBCOMP, identifiers that are not in flight, and refusals.
     Returns (next position, oldest message in flight now, newly acknowledged, bytes of PUBRELs, why it stopped).
     """
@@ -291,7 +295,8 @@ def walk_acknowledgements(
         reason = np.int64(buffer[begin + 2]) if size > 2 else 0
         identifier = np.int64(buffer[begin]) << 8 | buffer[begin + 1]
         seq = oldest + (identifier - 1 - oldest % 65_535) % 65_535
-        is_known = identifier > 0 and seq < following and acked_ns[seq & mask] == 0
+        is_known = identifier > 0 and seq < following and acked_ns[seq & mask] & TIME == 0
+        unheard = UNHEARD if reason == NO_SUBSCRIBERS else 0
         seen[1 if kind == 5 else 0 if kind == 4 else 2] += 1
         if reason >= 0x80:
             seen[4] += 1
@@ -300,12 +305,14 @@ def walk_acknowledgements(
         elif kind == 5:
             _acknowledge(out, used, 0x62, buffer[begin], buffer[begin + 1])
             used += 4
+            if is_known:
+                acked_ns[seq & mask] = unheard  # its time comes with PUBCOMP
         elif is_known:
-            acked_ns[seq & mask] = now_ns
+            acked_ns[seq & mask] = now_ns | unheard | acked_ns[seq & mask]
             count += 1
         if not is_known:
             seen[3] += 1
         at = begin + size
-    while oldest < following and acked_ns[oldest & mask] != 0:
+    while oldest < following and acked_ns[oldest & mask] & TIME != 0:
         oldest += 1
     return at, oldest, count, used, why

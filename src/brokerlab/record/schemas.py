@@ -24,7 +24,7 @@ PUBLICATIONS = pa.schema(
         _field("intended_ns", pa.int64(), nullable=True),
         _field("sent_ns", pa.int64(), nullable=True),  # null: never handed to the kernel as a whole
         _field("acked_ns", pa.int64(), nullable=True),  # PUBACK at QoS 1, PUBCOMP at QoS 2
-        _field("reason_code", pa.int16(), nullable=True),  # MQTT 5 only
+        _field("reason_code", pa.int16(), nullable=True),  # MQTT 5: a refusal, or 0x10, nobody hears it
     ]
 )
 

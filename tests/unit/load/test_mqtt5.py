@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from brokerlab.errors import RunError
+from brokerlab.load.alarm import now_ns
 from brokerlab.load.messages import messages_of
 from brokerlab.load.opening import open_one
-from brokerlab.load.packets import ConnAck, Connect, Disconnect, PingResp, PubAck, Publish, PubRec
+from brokerlab.load.packets import ConnAck, Connect, Disconnect, PingResp, PubAck, PubComp, Publish, PubRec
 from brokerlab.load.parser import Parser
 from brokerlab.load.properties import MAXIMUM_QOS, RECEIVE_MAXIMUM, SERVER_KEEP_ALIVE, USER_PROPERTY
 from brokerlab.load.publisher import Publisher
@@ -78,6 +79,53 @@ def test_refused_message_is_finished_with_its_reason_and_not_acknowledged(wires,
     assert (written.column("acked_ns"), written.column("reason_code")) == ([None], [0x97])
     ours.close()
     assert theirs.recv(1) == b""  # no PUBREL for a refused message
+
+
+@pytest.mark.parametrize(
+    ("qos", "answers"),
+    [(1, [PubAck(1, 0x10), PubAck(2)]), (2, [PubRec(1, 0x10), PubRec(2), PubComp(1), PubComp(2)])],
+)
+def test_a_message_that_nobody_hears_is_acknowledged_and_keeps_its_reason(wires, qos, answers):
+    """Sections 3.4.2.1 and 3.5.2.1."""
+    ours, theirs = wires
+    written = Written()
+    publisher, rows = make(ours, qos=qos, written=written)
+    publisher.send(np.array([1, 2, 3]))
+    theirs.recv(65536)
+
+    for packet in answers:
+        assert publisher.in_flight > 1
+        answer(publisher, theirs, packet)
+
+    assert publisher.in_flight == 1
+    publisher.record(everything=True)
+    rows.flush()
+    first, second, third = written.column("acked_ns")
+    assert 0 < first <= second <= now_ns()
+    assert third is None
+    assert written.column("reason_code") == [0x10, None, None]
+    assert publisher.seen.tolist()[3:] == [0, 0]
+
+
+def test_who_hears_a_message_that_is_sent_again_is_asked_again(wires):
+    """The first PUBREC told of nobody, and the session did not last: what counts is the answer to the second."""
+    ours, theirs = wires
+    written = Written()
+    publisher, rows = make(ours, qos=2, written=written)
+    publisher.keep_session()
+    publisher.send(np.array([1]))
+    answer(publisher, theirs, PubRec(1, 0x10))
+
+    publisher.leave()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        publisher.join(TcpStream(ours), receive_maximum=9, is_resumed=False)
+        answer(publisher, theirs, PubRec(1), PubComp(1))
+
+    publisher.record(everything=True)
+    rows.flush()
+    assert written.column("acked_ns") != [None]
+    assert (written.column("reason_code"), publisher.resent) == ([None], 1)
 
 
 def test_publisher_keeps_to_the_receive_maximum_of_the_broker(wires):

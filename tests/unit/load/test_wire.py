@@ -160,15 +160,16 @@ def reference_marks(packets: list[object], *, oldest: int, following: int):
     for packet in packets:
         seen[[PubAck, PubRec, PubComp].index(type(packet))] += 1
         seq = by_id.get(packet.packet_id)
-        is_known = seq is not None and marks[seq] == 0
+        is_known = seq is not None and marks[seq] in (0, wire.UNHEARD)
+        unheard = wire.UNHEARD if packet.reason_code == 0x10 else 0
         if packet.reason_code >= 0x80:
             seen[4] += 1
             mark = -packet.reason_code
         elif isinstance(packet, PubRec):
             releases += PubRel(packet.packet_id).encode()
-            mark = 0
+            mark = unheard
         else:
-            mark = 99
+            mark = 99 | unheard | (marks[seq] if is_known else 0)
         if is_known:
             marks[seq] = mark
         else:
@@ -209,7 +210,7 @@ def test_acknowledgements_equal_the_plain_parser_wherever_the_stream_is_cut(pack
     marks, expected, counts = reference_marks(Parser(level).feed(stream), oldest=first, following=following)
     assert {seq: int(acked[seq & 15]) for seq in marks} == marks
     assert (releases, seen.tolist()) == (expected, counts)
-    assert oldest == next((seq for seq in marks if not marks[seq]), following)
+    assert oldest == next((seq for seq in marks if marks[seq] in (0, wire.UNHEARD)), following)
 
 
 @pytest.mark.parametrize("answer", [PubAck, PubComp])
