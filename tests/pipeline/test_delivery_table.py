@@ -63,6 +63,27 @@ def test_a_broker_owes_nothing_to_a_subscriber_that_is_away_and_has_no_session(s
     assert (row.acknowledged_lost, row.verdict) == (1, verdict)
 
 
+@pytest.mark.parametrize(
+    ("may_expire", "delivered", "duplicated", "verdict"),
+    [(False, 4, 0, "broken"), (True, 4, 0, "unknown"), (True, 5, 0, "kept"), (True, 4, 1, "broken")],
+)
+def test_a_broker_owes_no_message_that_may_have_expired(spark, may_expire, delivered, duplicated, verdict):
+    arrived = flow(
+        qos_granted=2, subscriber=0, delivered=delivered, acknowledged_delivered=delivered, duplicated=duplicated
+    )
+    partials = partials_from(
+        spark,
+        ("a/1", "publisher", {"publisher": 0, "published": 5, "acknowledged": 5}),
+        ("a/1", "expected", {"qos_granted": 2, "pairs": 5, "acknowledged_pairs": 5}),
+        ("a/1", "flow", arrived),
+    )
+    about = {"run_id": "a/1", "qos": 2, "qos_asked": 2, "may_expire": may_expire}
+
+    (row,) = delivery_table(partials, runs=runs_from(spark, about)).collect()
+
+    assert (row.acknowledged_lost, row.verdict) == (5 - delivered, verdict)
+
+
 def test_flows_of_several_workers_add_up(spark):
     partials = partials_from(
         spark,

@@ -40,6 +40,15 @@ def test_who_hears_devices_asks_for_the_qos_of_their_answers(study):
     assert (row["qos"], row["qos_asked"]) == (2, 0)
 
 
+@pytest.mark.parametrize(("expiry_s", "may_expire"), [(None, False), (1, True), (4, True), (5, False)])
+def test_a_message_may_expire_where_the_run_lasts_as_long(study, expiry_s, may_expire):
+    """Warm-up, measure and drain are four seconds; who was connected longer makes no message wait."""
+    run = RunBuilder().write(study)
+    row = read_facts(rewrite(run, lambda m: m["workload"].update(mqtt5={"expiry_s": expiry_s}))).row
+
+    assert row["may_expire"] is may_expire
+
+
 def test_a_saturating_load_has_a_window_and_no_rate(study):
     run = rewrite(RunBuilder().write(study), lambda m: m["workload"]["schedule"].update(arrivals="saturate"))
     row = read_facts(run).row

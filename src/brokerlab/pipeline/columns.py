@@ -61,7 +61,8 @@ def contract_verdict() -> Column:
     """kept, broken or unknown; a ledger with missing pages accuses nobody.
 
     To a subscriber that a fault cut off and that has no lasting session nobody owes what came meanwhile (MQTT 3.1.1
-    section 3.1.2.4): where there was one, losses may be its own.
+    section 3.1.2.4): where there was one, losses may be its own. So may they be the expiry's where messages had one
+    (MQTT 5.0 section 3.3.2.3.3) and the run was longer: no broker tells which it dropped for that.
     """
     is_missing = F.coalesce(F.col("acknowledged_lost") > 0, F.lit(False))
     is_lost_after_acknowledgement = is_missing & F.col("was_owed_all")

@@ -77,6 +77,7 @@ def row_of(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -
         "set_up": _set_up(broker),
         "connections": _connections(workload),
         "has_lasting_sessions": (workload.get("clients") or {}).get("session") == "persistent",
+        "may_expire": _may_expire(workload, phases),
         "is_scalable": broker.get("is_scalable"),
         "system_cpu_percent": manifest.get("surroundings", {}).get("system_cpu_percent"),
         "energy_j": manifest.get("surroundings", {}).get("energy_j"),
@@ -93,6 +94,16 @@ def _set_up(broker: Json) -> str | None:
     if "driver" not in broker:
         return None
     return json.dumps([broker.get(name) for name in ("driver", "version", "preset", "options")], sort_keys=True)
+
+
+def _may_expire(workload: Json, phases: tuple[Phase, ...]) -> bool:
+    """Whether a message may have waited for its expiry between the first publication and the end of the drain."""
+    expiry_s = (workload.get("mqtt5") or {}).get("expiry_s")
+    if expiry_s is None:
+        return False
+    begin_ns = min((phase.start_ns for phase in phases if phase.name in ("warmup", "measure")), default=0)
+    end_ns = max((phase.end_ns for phase in phases if phase.name == "drain"), default=begin_ns + expiry_s * 10**9)
+    return bool(end_ns - begin_ns >= expiry_s * 10**9)
 
 
 def _connections(workload: Json) -> int | None:

@@ -16,7 +16,7 @@ def make(analysis: Analysis) -> DataFrame:
 def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
     """One row per run, QoS asked and QoS granted; covers every publication of the run, warm-up included."""
     about = runs.select(
-        "run_id", "cell", "qos", "qos_asked", "is_cut_off", "identity", "unknown", "has_lasting_sessions"
+        "run_id", "cell", "qos", "qos_asked", "is_cut_off", "identity", "unknown", "has_lasting_sessions", "may_expire"
     )
     counts = _counts(partials).join(_published(partials), on="run_id", how="left").join(about, on="run_id", how="inner")
     counts = counts.join(_heard(partials), on=["run_id", "qos_granted"], how="left").withColumns(_as_far_as_known())
@@ -30,7 +30,7 @@ def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
             **{name: _unless_by_order(F.col(name)) for name in ("duplicated", "duplicated_flagged", "reordered")},
             # By order a loss shifts the times of all that follows.
             "late": F.when(~_is_by_order() | (F.col("expected") == F.col("delivered")), F.col("late")),
-            "was_owed_all": F.col("has_lasting_sessions") | (F.coalesce("subscribers_away", F.lit(0)) == 0),
+            "was_owed_all": _was_owed_all(),
         }
     )
     return with_losses.withColumns(
@@ -47,6 +47,12 @@ def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
             "verdict": contract_verdict(),
         }
     ).to(DELIVERY)
+
+
+def _was_owed_all() -> Column:
+    """Whether every acknowledged message had to come: nobody was away without a session, and none could expire."""
+    was_here = F.col("has_lasting_sessions") | (F.coalesce("subscribers_away", F.lit(0)) == 0)
+    return was_here & ~F.coalesce("may_expire", F.lit(False))
 
 
 def _as_far_as_known() -> dict[str, Column]:
