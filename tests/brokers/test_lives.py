@@ -13,11 +13,22 @@ from brokerlab.brokers.process import BrokerProcess
 from brokerlab.brokers.registry import driver
 from brokerlab.lab.proof import prove_ready
 from brokerlab.lab.reach import read_reach
+from brokerlab.load.client import Client as PlainClient
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Client, Go, WorkerSpec
 from brokerlab.record.directory import RunDirectory
 from brokerlab.study.life import loopback_addresses
-from brokerlab.study.values import Behaviour, BrokerChoice, ClientLife, Qos, Schedule, SessionKind, Who, Workload
+from brokerlab.study.values import (
+    Behaviour,
+    BrokerChoice,
+    ClientLife,
+    Qos,
+    Schedule,
+    SessionKind,
+    Topics,
+    Who,
+    Workload,
+)
 
 pytestmark = pytest.mark.brokers
 
@@ -52,10 +63,10 @@ class Seen:
         return [(row["publisher"], row["seq"]) for row in self.deliveries]
 
 
-def run(port, folder, life, *, qos, drain_s=5.0, protocol="3.1.1"):
+def run(port, folder, life, *, qos, drain_s=5.0, protocol="3.1.1", **keys):
     workload = Workload(
         publishers=PUBLISHERS, subscribers=1, schedule=Schedule(rate_per_s=PER_S), qos=Qos(qos), clients=life,
-        protocol=protocol,
+        protocol=protocol, **keys,
     )  # fmt: skip
     topic, mark = f"lives/{folder.name}", f"{time.monotonic_ns() & 0xFFFFFF:06x}"
     members = {
@@ -92,6 +103,18 @@ def test_one_connection_for_each_message_is_drained_and_loses_none(port, tmp_pat
     assert seen.events["publishers", "disconnect"] == MESSAGES + PUBLISHERS
     assert seen.publishing.closed_by_broker == ()
     assert (seen.publishing.unsent, seen.publishing.refused_connects) == (0, 0)
+
+
+@pytest.mark.parametrize("behaviour", [Behaviour.PER_MESSAGE, Behaviour.PER_MESSAGE_ABRUPT])
+def test_publishers_that_are_away_at_the_end_leave_nothing_retained_behind(port, tmp_path, behaviour):
+    topics = Topics(publish="lives-kept/{publisher}/{topic}", count=3)
+    seen = run(port, tmp_path, ClientLife(behaviour), qos=1, drain_s=0.5, retain=True, topics=topics)
+
+    assert len(seen.published()) == MESSAGES
+    assert all(row["retain"] for row in seen.publications)
+    with PlainClient("127.0.0.1", port) as late:
+        late.subscribe("lives-kept/#", 1)
+        assert late.receive(timeout_s=0.3) is None
 
 
 def test_abrupt_end_after_each_message_waits_for_nothing(port, tmp_path):

@@ -11,6 +11,7 @@ from brokerlab.load import connection
 from brokerlab.load.account import Account, published_facts
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session
+from brokerlab.load.farewell import say_goodbye
 from brokerlab.load.filling import Filling
 from brokerlab.load.hearing import DEAF, Hearing
 from brokerlab.load.lives import Lives
@@ -180,8 +181,7 @@ class Publishing:
         self._writer.close()
         if self._openings:
             self._openings.close()
-        for publisher in self._open.values():
-            connection.disconnect(publisher.client, publisher.stream, log=self._log, after=self._spec.workload)
+        say_goodbye(self._open.values(), self._all, self._spec, log=self._log)
         return Stopped(
             **published_facts(self._all),
             closed_by_broker=tuple(self._connections.closed_by_broker),
