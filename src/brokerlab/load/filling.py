@@ -24,6 +24,7 @@ from brokerlab.load.spec import Go, Progress, WorkerSpec
 from brokerlab.load.window import limit_of, window_of
 from brokerlab.load.wire import Bytes, Longs
 
+FEW_IN_FLIGHT = 1_000  # with less room than this a publisher that gathers would make the broker wait
 _WATCH_NS = 50_000_000  # without a look at anything but the publishers and the lab
 _MOST_TOGETHER = 256  # publishers
 _TIMES = 4096

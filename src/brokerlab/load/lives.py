@@ -14,6 +14,7 @@ from brokerlab.load.publisher import Publisher
 from brokerlab.load.spec import Client, Go, WorkerSpec
 from brokerlab.study.values import ABRUPT, PER_MESSAGE, Behaviour, ClientLife, Who
 
+LEAVE_NS = 5_000_000_000  # the longest that a client waits for acknowledgements before it disconnects by plan
 _LOOK_NS = 2_000_000  # how often a connection is looked at that waits for its bytes to get across
 
 

@@ -12,9 +12,9 @@ from brokerlab.load.account import Account, published_facts
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session
 from brokerlab.load.farewell import say_goodbye
-from brokerlab.load.filling import Filling
+from brokerlab.load.filling import FEW_IN_FLIGHT, Filling
 from brokerlab.load.hearing import DEAF, Hearing
-from brokerlab.load.lives import Lives
+from brokerlab.load.lives import LEAVE_NS, Lives
 from brokerlab.load.messages import due_ns
 from brokerlab.load.opening import Openings, connect_facts
 from brokerlab.load.publisher import SEEN, Publisher
@@ -47,8 +47,6 @@ from brokerlab.study.values import Arrivals, SessionKind
 
 _WINDOW_PAUSE_NS = 1_000_000
 _LOOK_NS = 10_000_000
-_LEAVE_NS = 5_000_000_000  # the longest that a client waits for acknowledgements before it disconnects by plan
-_FEW_IN_FLIGHT = 1_000  # with less room than this a publisher that gathers would make the broker wait
 _BUFFER_BYTES = 1 << 18
 
 
@@ -117,7 +115,7 @@ class Publishing:
             client, stream, messages, qos=spec.workload.qos, rows=self._rows, level=session.level,
             receive_maximum=limit, seen=self._seen, record_at=recorded_at(client, len(spec.clients)),
         )  # fmt: skip
-        if spec.workload.qos and most < _FEW_IN_FLIGHT:
+        if spec.workload.qos and most < FEW_IN_FLIGHT:
             self._gathers, self._rest = False, Rest.NONE
         if spec.workload.clients.session is SessionKind.PERSISTENT:
             publisher.keep_session()
@@ -333,7 +331,7 @@ class Publishing:
         if self._lives.is_abrupt or not (publisher.in_flight or publisher.is_blocked):
             self._part(fd, publisher)
         else:
-            self._leaving.setdefault(fd, now + _LEAVE_NS)
+            self._leaving.setdefault(fd, now + LEAVE_NS)
 
     def _part(self, fd: int, publisher: Publisher) -> None:
         """Ends a connection now and sees to the next one."""
@@ -371,7 +369,7 @@ class Publishing:
 
     def _came_back(self, fd: int, publisher: Publisher) -> None:
         """Where each message has its connection: sends the one that this is for."""
-        self._leaving[fd] = now_ns() + _LEAVE_NS
+        self._leaving[fd] = now_ns() + LEAVE_NS
         self._guarded(fd, partial(publisher.send_next, now_ns()))
         self._close_at_once(fd, publisher)
 
