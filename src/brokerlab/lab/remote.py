@@ -39,10 +39,11 @@ def check_reachable(cell: Cell) -> None:
         return
     if cell.limits:
         raise UserError(f"broker {cell.broker.name}: nobody can limit a broker that somebody else runs")
-    inside = [each for each in cell.workload.clients.addresses if is_loopback(each)]
-    if inside and not is_loopback(endpoint.host):
+    is_six, is_here = ":" in endpoint.host, is_loopback(endpoint.host)
+    strangers = [each for each in cell.workload.clients.addresses if is_six or (is_loopback(each) and not is_here)]
+    if strangers:
         raise UserError(
-            f"broker {cell.broker.name}: scenario.workload.clients.addresses has {inside[0]}, from which nobody "
+            f"broker {cell.broker.name}: scenario.workload.clients.addresses has {strangers[0]}, from which nobody "
             f"gets to {endpoint.host}",
             hint="leave addresses out, or list addresses that this machine has in the network",
         )

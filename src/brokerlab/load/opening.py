@@ -170,7 +170,9 @@ class Openings:
         if due_ns:  # its lateness is the generator's; from here on the time is the broker's
             self.lag.note(began_ns - due_ns)
             self._log.add(client, "connect", began_ns=due_ns, at_ns=began_ns)
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        door = self._door(client)
+        family = socket.AF_INET6 if ":" in door[0] else socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         opening = _Opening(client, sock, began_ns=began_ns, deadline_ns=began_ns + self._timeout_ns)
         self._under_way[sock.fileno()] = opening
         self._begun.append(opening)
@@ -181,7 +183,7 @@ class Openings:
             # The system chooses the port at connect, per destination: each address has all of them (ip(7)).
             sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
             sock.bind((addresses[client.number % len(addresses)], 0))
-        problem = sock.connect_ex(self._door(client))
+        problem = sock.connect_ex(door)
         if problem not in _IN_PROGRESS:
             self._fail(opening, self._what_failed(opening, os.strerror(problem)), problem)
             return

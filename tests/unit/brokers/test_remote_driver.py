@@ -83,6 +83,8 @@ def test_authority_that_holds_no_certificate_is_refused(tmp_path, content):
         ("192.0.2.1:1883", ("192.0.2.7", "127.0.0.2"), False),
         ("mqtt.example.org:1883", ("127.0.0.1",), False),
         ("[2001:db8::1]:1883", ("127.0.0.1",), False),
+        ("[::1]:1883", ("127.0.0.1",), False),
+        ("[::1]:1883", (), True),
     ],
 )
 def test_nobody_goes_from_loopback_to_somebody_s_broker(address, addresses, is_possible):

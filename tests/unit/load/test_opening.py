@@ -22,9 +22,10 @@ HOST = "127.0.0.1"
 
 
 @contextlib.contextmanager
-def broker(serve, *, backlog=128):
+def broker(serve, *, backlog=128, host=HOST):
     """Calls `serve(socket)` for each connection, one after the other; gives its port."""
-    with socket.create_server((HOST, 0), backlog=backlog) as server:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), backlog=backlog, family=family) as server:
         peers = []
 
         def accept():
@@ -52,9 +53,9 @@ def read_connect(peer):
     return packets[0]
 
 
-def spec_of(port, clients, tmp_path):
+def spec_of(port, clients, tmp_path, *, host=HOST):
     return WorkerSpec(
-        node="publishers/0", index=0, host=HOST, port=port, clients=clients, workload=Workload(), fan_out=1.0,
+        node="publishers/0", index=0, host=host, port=port, clients=clients, workload=Workload(), fan_out=1.0,
         seed=1, run=tmp_path,
     )  # fmt: skip
 
@@ -122,6 +123,17 @@ def test_an_answer_in_pieces_counts_when_it_is_whole_and_nothing_after_it_is_rea
         with session.stream.socket as sock:
             sock.settimeout(5)
             assert sock.recv(16) == PingResp().encode()
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+def test_a_broker_with_an_address_of_ipv6_is_reached(tmp_path):
+    with broker(accept_all, host="::1") as port:
+        (client,) = clients_of(1)
+        spec = spec_of(port, (client,), tmp_path, host="::1")
+        session = open_one(client, spec, timeout_s=5, log=SessionLog("publishers/0"))
+
+        assert session.stream.socket.family == socket.AF_INET6
+        session.stream.close()
 
 
 def test_each_kind_of_failure_is_told_and_the_others_get_in(tmp_path):
