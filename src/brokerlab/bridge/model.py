@@ -44,6 +44,10 @@ def read_address(written: object) -> tuple[str, int]:
     host = host.removeprefix("[").removesuffix("]")
     if not (host and colon and port.isdecimal() and 0 < int(port) <= _HIGHEST_PORT) or is_bare_ipv6:
         raise RuleError("an address is written host:port, for example 192.0.2.1:1883")
+    try:
+        host.encode("idna")  # as a socket will; it refuses empty levels, as in "a..b", and those above 63 bytes
+    except UnicodeError as problem:
+        raise RuleError(f"no host is called {host!r}") from problem
     return host, int(port)
 
 

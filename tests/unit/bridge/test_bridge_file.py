@@ -71,6 +71,7 @@ bridge: 1
 brokers:
   plant: {address: "127.0.0.1"}
   cloud: {address: "127.0.0.1:1884", authorty: x, user: a, password: hello, protocol: 4}
+  none: {address: "mqtt..example.org:1883"}
 routes:
   up: {from: plnt, to: cloud, subscribe: "plant/#/x", qos: 3, transform: [{pyton: x.y}, {python: json.lods}]}
   down: {from: cloud, to: plant, subscribe: a, both: true, topics: {"a/+": "b/{2}"}, connections: per mesage}
@@ -82,14 +83,15 @@ routes:
         ':4: brokers.cloud.authorty: unknown key; did you mean "authority"?',
         ":4: brokers.cloud.password: must be env:NAME: a password stands in the environment, and not in a file",
         ':4: brokers.cloud.protocol: "4": unknown MQTT version; known: 3.1.1 and 5.0',
-        ':6: routes.up.from: "plnt": no such broker in brokers; did you mean "plant"?',
-        ':6: routes.up.qos: "3": must be 0, 1 or 2',
-        ':6: routes.up.subscribe: "plant/#/x": "#" must be the last level of a filter, alone',
-        ':6: routes.up.transform[0].pyton: unknown key; did you mean "python"?',
-        ':6: routes.up.transform[1].python: "json.lods": json has no function lods; did you mean "json.loads"?',
-        ':7: routes.down.connections: "per mesage": unknown kind of connections; did you mean "per message"?',
-        ":7: routes.down.topics: cannot be turned round for `both`: write two routes",
-        ':7: routes.down.topics.a/+: "b/{2}": {2} stands for nothing in a/+; known: {1}',
+        ":5: brokers.none.address: \"mqtt..example.org:1883\": no host is called 'mqtt..example.org'",
+        ':7: routes.up.from: "plnt": no such broker in brokers; did you mean "plant"?',
+        ':7: routes.up.qos: "3": must be 0, 1 or 2',
+        ':7: routes.up.subscribe: "plant/#/x": "#" must be the last level of a filter, alone',
+        ':7: routes.up.transform[0].pyton: unknown key; did you mean "python"?',
+        ':7: routes.up.transform[1].python: "json.lods": json has no function lods; did you mean "json.loads"?',
+        ':8: routes.down.connections: "per mesage": unknown kind of connections; did you mean "per message"?',
+        ":8: routes.down.topics: cannot be turned round for `both`: write two routes",
+        ':8: routes.down.topics.a/+: "b/{2}": {2} stands for nothing in a/+; known: {1}',
     ]
 
 
