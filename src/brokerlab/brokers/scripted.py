@@ -63,12 +63,7 @@ class Scripted:
 
     def node(self, choice: BrokerChoice, *, folder: Path, host: str, port: int, security: Security = OPEN) -> Node:
         check_choice(choice, self.abilities, security)
-        script = {
-            "host": host,
-            "port": port,
-            "deeds": str(folder.absolute() / "deeds.csv"),
-            "faults": dict(choice.options),
-        }
+        script = {"host": host, "port": port, "deeds": "deeds.csv", "faults": dict(choice.options)}
         return Node(
             argv=(sys.executable, "-P", "-m", _MODULE, str(folder.absolute() / "script.json")),
             host=host,

@@ -1,6 +1,6 @@
 """A small broker of our own that is correct but for the faults of its script, to prove the meter with.
 
-    python -m brokerlab.load.scripted SCRIPT.json     {"host": ..., "port": ..., "faults": {...}, "deeds": FILE}
+    python -m brokerlab.load.scripted SCRIPT.json     {"host": ..., "port": ..., "faults": {...}, "deeds": NAME}
 
 MQTT 3.1.1 with QoS 0, 1 and 2 on both legs, + and # in filters, retained messages, wills and shared subscriptions,
 whose members take turns. A session that lasts keeps its subscriptions, what is not acknowledged and what comes while
@@ -9,7 +9,7 @@ its client is away.
     PUBLISH -> number it -> acknowledge -> swap, hold -> drop, delay, serve -> match -> duplicate -> PUBLISH
 
 The faults are described in faults.py; those of one connection are made in scripted_client.py.
-What it did, and when, goes to a file if one is named: deeds.py.
+What it did, and when, goes to a file beside its script, if one is named: deeds.py.
 """
 
 import asyncio
@@ -204,9 +204,9 @@ async def serve(script: Script, *, host: str, port: int, notes: Notes) -> None:
     print(f"stopped after {broker.arrivals} messages of the load", flush=True)
 
 
-def _notes(path: str | None, stack: contextlib.ExitStack) -> Notes:
+def _notes(path: Path | None, stack: contextlib.ExitStack) -> Notes:
     """Behind those of before, where it was killed and starts again."""
-    return Book(stack.enter_context(Path(path).open("a", encoding="utf-8", newline=""))) if path else Nothing()
+    return Book(stack.enter_context(path.open("a", encoding="utf-8", newline=""))) if path else Nothing()
 
 
 def main(arguments: list[str]) -> int:
@@ -218,7 +218,8 @@ def main(arguments: list[str]) -> int:
         content = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
         script = script_from_json(content.get("faults", {}))
         with contextlib.ExitStack() as stack:
-            notes = _notes(content.get("deeds"), stack)
+            name = content.get("deeds")  # beside the script
+            notes = _notes(Path(arguments[0]).with_name(name) if name else None, stack)
             asyncio.run(serve(script, host=content["host"], port=content["port"], notes=notes))
     except (LabError, OSError, ValueError, KeyError) as problem:
         print(f"scripted broker: {problem}", file=sys.stderr)

@@ -156,7 +156,9 @@ def walk_deliveries(
 ) -> tuple[int, int, int, int, int]:
     """Reads a subscriber's packets from `at`, appends a row per message, writes the acknowledgements that they ask for.
 
-    `level` is the protocol level: from 5 on a PUBLISH has properties, which are passed over.
+    `level` is the protocol level: from 5 on a PUBLISH has properties, which are passed over. MQTT 3.1 leaves open what
+    the flags of acknowledgements are, and repeats PUBREL with DUP; from 3.1.1 on others than those of section 2.2.2
+    make a packet malformed.
     A row is (publisher, seq, intended_ns, payload_bytes, place of the variable header << 8 | first byte).
     `held` marks the identifiers of QoS 2 messages that are not yet released, a bit each: the same identifier again is
     a retransmission that must not reach the application (MQTT 3.1.1 section 4.3.3), so it gets no row. It is empty
@@ -176,7 +178,7 @@ def walk_deliveries(
             return at, row, used, again, 3
         first = np.int64(buffer[at])
         kind = first >> 4
-        if first == 0x62 and (size == 2 or (level >= 5 and size > 2)):
+        if (first == 0x62 or (kind == 6 and level < 4)) and (size == 2 or (level >= 5 and size > 2)):
             identifier = np.int64(buffer[begin]) << 8 | buffer[begin + 1]
             if held.size:
                 held[identifier >> 3] &= 0xFF ^ (1 << (identifier & 7))
@@ -288,7 +290,7 @@ def walk_acknowledgements(
             break
         first = np.int64(buffer[at])
         kind = first >> 4
-        has_flags = (first & 0x0F) != 0  # none of the three may have one (MQTT 3.1.1 section 2.2.2)
+        has_flags = level >= 4 and (first & 0x0F) != 0
         if (kind != 4 and kind != 5 and kind != 7) or has_flags or size < 2 or (size > 2 and level < 5):
             why = 1
             break

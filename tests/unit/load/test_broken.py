@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from subscribing_rig import subscribed_at
 
+from brokerlab.load import wire
 from brokerlab.load.faults import MALFORMED
 from brokerlab.load.messages import messages_of
 from brokerlab.load.packets import LEVELS, PubAck, PubComp, Publish, PubRec
@@ -130,6 +131,23 @@ def test_an_identifier_that_no_message_has_is_counted_and_acknowledges_none(qos)
 
     assert (acknowledged, problem) == ([0, 1], None)
     assert seen == {1: [3, 0, 0, 1, 0], 2: [1, 2, 2, 1, 0]}[qos]
+
+
+@pytest.mark.parametrize("level", [3, 4, 5])
+def test_before_3_1_1_flags_are_free_and_pubrel_may_carry_dup(level):
+    stream = np.frombuffer(bytearray(b"\x6a\x02\x00\x01\x49\x02\x00\x01"), dtype=np.uint8)
+    room, acked_ns = np.empty(64, dtype=np.uint8), np.zeros(4, dtype=np.int64)
+
+    _, _, used, _, why = wire.walk_deliveries(
+        stream, 4, 0, level, np.empty((1, 5), dtype=np.int64), 0, np.zeros(wire.HELD_BYTES, dtype=np.uint8), room
+    )
+    _, _, acknowledged, _, why_not = wire.walk_acknowledgements(
+        stream, 8, 4, level, 0, 1, acked_ns, 1, room, np.zeros(5, dtype=np.int64)
+    )
+
+    is_free = level == 3
+    assert (used, acknowledged) == ((4, 1) if is_free else (0, 0))
+    assert {why, why_not} == {wire.NEED_MORE if is_free else wire.OTHER}
 
 
 def answers(identifier, qos):
