@@ -299,8 +299,7 @@ def test_every_time_lies_where_the_broker_says(truth_about, name, qos):
     """What was sent, received and acknowledged is never before its cause, and not after what followed from it."""
     truth = truth_about(name, qos)
     came, answered = truth.times("came", "p0"), truth.times("answered", "p0")
-    sent, heard, gone = (truth.times(each, "s0") for each in ("sent", "heard", "gone"))
-    end_ns = math.inf if BY_NAME[name].collapsed else gone[None]  # which says nothing where the broker closes
+    sent, heard, taken = (truth.times(each, "s0") for each in ("sent", "heard", "taken"))
     first_ns = truth.publications[1]["intended_ns"]
 
     assert len(truth.publications) == MESSAGES
@@ -309,7 +308,10 @@ def test_every_time_lies_where_the_broker_says(truth_about, name, qos):
         assert row["intended_ns"] <= row["sent_ns"] <= came[n]
         assert row["acked_ns"] is None or row["acked_ns"] >= answered[n]
     for n, row in truth.arrivals.items():
-        assert sent[n] - CLOCK_NS <= row["received_ns"] <= heard.get(n, end_ns)
+        assert sent[n] - CLOCK_NS <= row["received_ns"] <= heard.get(n, math.inf)
+        assert row["received_ns"] - row["resolution_ns"] <= taken.get(n, math.inf)
+    if not BY_NAME[name].collapsed:
+        assert truth.arrivals.keys() <= heard.keys() | taken.keys()
 
 
 @pytest.mark.parametrize(("name", "qos"), MEASURED)

@@ -7,13 +7,18 @@
     sent       it is about to be written to this client, whole
     cut        so is a part of it
     heard      this client has acknowledged it for the first time: PUBACK at QoS 1, PUBREC at QoS 2
+    taken      at QoS 0 this client's machine has: all bytes up to it are there
     gone       the connection of this client is over; of no message
 
 What the broker writes is noted before, what it reads after, on CLOCK_MONOTONIC as all times of a run. So a message's
-true times lie between: sent by its publisher <= came, and sent <= received by its subscriber <= heard, gone.
+true times lie between: sent by its publisher <= came, and sent <= received by its subscriber <= heard or taken.
 """
 
+import asyncio
 import csv
+import fcntl
+import sys
+import termios
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -49,6 +54,29 @@ class Nothing:
     """For a broker that nobody asks."""
 
     def note(self, deed: str, number: int | None, client: str | None) -> None: ...
+
+
+class Taking:
+    """Messages that were written to a client and that nothing acknowledges but TCP."""
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []
+
+    def add(self, number: int) -> None:
+        self._numbers.append(number)
+
+    def taken(self, transport: asyncio.Transport | None) -> list[int]:
+        """Those that have arrived meanwhile, where that can be told."""
+        if not self._numbers or transport is None or transport.get_write_buffer_size() or _under_way(transport):
+            return []
+        there, self._numbers = self._numbers, []
+        return there
+
+
+def _under_way(transport: asyncio.Transport) -> int:
+    """Bytes that the kernel has not sent, or that the other end has not acknowledged (SIOCOUTQ of tcp(7))."""
+    sock = transport.get_extra_info("socket")
+    return int.from_bytes(fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
 
 
 def read_deeds(path: Path) -> list[Deed]:

@@ -109,6 +109,8 @@ class ScriptedBroker:
         if message.topic.startswith(PROOF_PREFIX):
             return None
         self.arrivals += 1
+        for connection in self._connections.values():
+            connection.look()
         return self.arrivals
 
     def will(self, will: Will, *, is_due: bool) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
-from brokerlab.load.deeds import Notes
+from brokerlab.load.deeds import Notes, Taking
 from brokerlab.load.faults import MALFORMED, Script
 from brokerlab.load.packets import (
     ConnAck,
@@ -45,21 +45,13 @@ class Broker(Protocol):
     notes: Notes
 
     def connect(self) -> int: ...  # the number of a CONNECT
-
     def subscribe(self) -> int: ...  # the number of a SUBSCRIBE of the load
-
     def join(self, client_id: str, connection: "Connection") -> "Connection | None": ...
-
     def leave(self, client_id: str, connection: "Connection") -> None: ...
-
     def number(self, message: Publish) -> int | None: ...
-
     def route(self, number: int | None, message: Publish) -> None: ...
-
     def will(self, will: Will, *, is_due: bool) -> None: ...
-
     def stall(self, delay_ms: float) -> None: ...
-
     def retained(self, topic_filter: str) -> list[Publish]: ...
 
 
@@ -82,6 +74,7 @@ class Connection(asyncio.Protocol):
         self._will: Will | None = None
         self._unfinished: dict[int, Publish | None] = {}  # to the client, at QoS 1 and 2: not acknowledged yet
         self._unheard: dict[int, int] = {}  # of those, the numbers of messages without a first acknowledgement
+        self._taking = Taking()
         self.is_lasting = False  # whether its session outlives the connection
         self._parting: Publish | None = None  # the last message of this connection, by script
         self._is_again = False  # that message comes once too often
@@ -150,6 +143,11 @@ class Connection(asyncio.Protocol):
     def _note(self, deed: str, number: int | None) -> None:
         self._broker.notes.note(deed, number, self._client_id)
 
+    def look(self) -> None:
+        """Notes what its client has got meanwhile."""
+        for number in self._taking.taken(self._transport):
+            self._note("taken", number)
+
     # -- to a subscriber ------------------------------------------------------------------------------------------
 
     @property
@@ -193,8 +191,10 @@ class Connection(asyncio.Protocol):
             return
         if number is not None:
             self._note("sent", number)
-            if first.packet_id is not None:
+            if first.packet_id:
                 self._unheard[first.packet_id] = number
+            elif not qos:
+                self._taking.add(number)
         self._send_message(first)
         if qos and number in self._script.retransmit:
             self._send_message(replace(first, dup=True))
@@ -294,6 +294,7 @@ class Connection(asyncio.Protocol):
             case PingReq():
                 self._send(PingResp())
             case Disconnect():
+                self.look()
                 if self._will is not None:
                     self._broker.will(self._will, is_due=False)
                 self._will = None
