@@ -220,6 +220,26 @@ def test_any_csv_by_its_mapping(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("unit", "received", "resolution_ns"),
+    [
+        ("s", ("0.150", "0.23", "0.120"), MS),  # the most exact one tells how they are written
+        ("ms", ("150", "230", "120"), MS),
+        ("us", ("150.1234", "230.1", "120"), 1),
+        ("iso", ("1970-01-01 00:00:00.150", "1970-01-01 00:00:00.230", "1970-01-01 00:00:00.120"), None),
+    ],
+)
+def test_times_of_a_csv_are_as_exact_as_they_are_written(tmp_path, unit, received, resolution_ns):
+    text = samples.CSV
+    for old, new in zip(("0.150", "0.230", "0.120"), received, strict=True):
+        text = text.replace(old, new)
+    written = samples.CSV_MAPPING.replace("t_in, unit: s", f"t_in, unit: {unit}")
+    mapping = samples.write(tmp_path, map__yaml=written) / "map.yaml"
+    (reading,), _ = read(tmp_path, "csv", Options(mapping=mapping), log__csv=text)
+
+    assert set(column(reading, "deliveries", "resolution_ns")) == {resolution_ns}
+
+
+@pytest.mark.parametrize(
     ("mapping", "message", "hint"),
     [
         (samples.CSV_MAPPING.replace("receiver", "reciever"), "no column 'reciever'", "receiver"),

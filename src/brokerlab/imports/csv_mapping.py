@@ -64,14 +64,17 @@ class Csv:
             raise UserError("csv needs a mapping file", hint="give it with --map; docs/imports.md shows one")
         mapping = read_mapping(options.mapping)
         arrivals = Arrivals()
-        for source in sources:
-            _add_rows(arrivals, source, mapping)
-        unit = mapping.columns["received"].unit
+        digits = max((_add_rows(arrivals, source, mapping) for source in sources), default=0)
         about = About(
             qos=mapping.qos if options.qos is None else options.qos,
-            resolution_ns=None if unit == "iso" else unit_ns(unit),
+            resolution_ns=_resolution_ns(mapping.columns["received"].unit, digits),
         )
         return [reading_of(part, about, options) for part in parts_of(arrivals, options.split_s) if len(part)]
+
+
+def _resolution_ns(unit: str, digits: int) -> int | None:
+    """Of times with so many digits behind the point; not known of a clock's text, which may be padded."""
+    return None if unit == "iso" else max(1, unit_ns(unit) // 10**digits)
 
 
 def read_mapping(path: Path) -> Mapped:
@@ -114,8 +117,10 @@ def _column(path: Path, name: str, written: Any) -> Column:
     return Column(written.get("column"), None if value is None else str(value), unit)
 
 
-def _add_rows(arrivals: Arrivals, source: Source, mapping: Mapped) -> None:
+def _add_rows(arrivals: Arrivals, source: Source, mapping: Mapped) -> int:
+    """Adds the rows of a file; with how many digits behind the point its most exact arrival is written."""
     places: dict[str, int] = {}
+    digits = 0
     for number, line in source:
         fields = [field.strip() for field in next(csv.reader([line], delimiter=mapping.separator))]
         if not places:
@@ -125,6 +130,9 @@ def _add_rows(arrivals: Arrivals, source: Source, mapping: Mapped) -> None:
         why = _add_row(arrivals, mapping, places, fields)
         if why:
             source.refuse(number, line, why)
+        elif "received" in places:
+            digits = max(digits, len(fields[places["received"]].partition(".")[2]))
+    return digits
 
 
 def _places(source: Source, mapping: Mapped, header: Sequence[str]) -> dict[str, int]:
