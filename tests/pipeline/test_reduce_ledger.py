@@ -156,7 +156,7 @@ def test_only_the_measure_phase_makes_latency(study):
     )
     partials = partials_of(run)
 
-    assert [(row["kind"], row["n"]) for row in partials["moments"]] == [("intended", 2), ("sent", 2)]
+    assert [(row["kind"], row["n"]) for row in partials["moments"]] == [("intended", 2), ("sent", 2), ("earliest", 2)]
     assert ledger(run, "delivered", "measured_delivered") == {"delivered": 4, "measured_delivered": 2}
     assert partials["publisher"][0]["measured"] == 2
 

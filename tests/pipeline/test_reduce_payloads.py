@@ -56,7 +56,7 @@ def test_by_order_a_whole_flow_has_its_latency(study):
     arrivals = [without_number(message, 1, message["seq"]) for message in sent]
     run = RunBuilder(more=ORDER).write(study, publications={"p": sent}, deliveries={"s": arrivals})
 
-    assert latencies(run) == {("intended", "all"): 4, ("sent", "all"): 4}
+    assert latencies(run) == {("intended", "all"): 4, ("sent", "all"): 4, ("earliest", "all"): 4}
 
 
 def test_by_order_what_is_too_much_is_unexpected(study):
@@ -82,3 +82,25 @@ def test_each_class_of_payloads_is_a_group_of_latency(study):
     assert found == {
         "all": (4, 1_900_000), "payload 64 B": (3, 900_000), "payload 1024 B": (1, 1_900_000),
     }  # fmt: skip
+
+
+def test_a_resolution_that_one_arrival_does_not_tell_is_not_known_of_all(study):
+    sent = four_messages()
+    arrivals = [arrival(message, 3, resolution_ns=None if message["seq"] == 2 else 1_000_000) for message in sent]
+    run = RunBuilder().write(study, publications={"p": sent}, deliveries={"s": arrivals})
+    partials = partials_of(run)
+
+    assert latencies(run) == {("intended", "all"): 4, ("sent", "all"): 4}
+    assert {(row["resolution_sum_ns"], row["resolution_max_ns"]) for row in partials["moments"]} == {(None, None)}
+    assert [row["resolution_mean_ns"] for row in partials["rhythm"]] == [None]
+
+
+def test_nothing_may_have_come_before_it_was_due(study):
+    """3 ms under way and known to 1 ms: 2 at the earliest; known to 5 ms, as between two machines: 0."""
+    sent = four_messages()
+    arrivals = [arrival(message, 3, resolution_ns=(5 if message["seq"] else 1) * 1_000_000) for message in sent]
+    run = RunBuilder().write(study, publications={"p": sent}, deliveries={"s": arrivals})
+    (earliest,) = [row for row in partials_of(run)["moments"] if row["kind"] == "earliest"]
+
+    assert (earliest["n"], earliest["min_ns"], earliest["max_ns"]) == (4, 0, 2_000_000)
+    assert (earliest["zero_count"], earliest["negative_count"]) == (3, 0)

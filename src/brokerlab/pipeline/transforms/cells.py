@@ -41,7 +41,7 @@ def cells_table(
             F.stddev_samp("value").alias("sd"),
             F.min("value").alias("min"),
             F.max("value").alias("max"),
-            mean_if_all("resolution").alias("resolution"),
+            mean_if_all("resolution", where=F.col("value").isNotNull()).alias("resolution"),
         )
     )
     return (
