@@ -1,5 +1,6 @@
 """Clients that come and go, through real workers and a real Mosquitto: every message is accounted for."""
 
+import re
 import time
 from collections import Counter
 
@@ -38,12 +39,17 @@ MESSAGES = PUBLISHERS * round(PER_S * SECONDS)
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory):
+def broker(tmp_path_factory):
     mosquitto = driver("mosquitto")
     if not isinstance(mosquitto.find(), Found):
         pytest.skip("Mosquitto is not installed: no other broker here keeps sessions")
     with running(mosquitto, tmp_path_factory.mktemp("broker")) as broker:
-        yield broker.port
+        yield broker
+
+
+@pytest.fixture
+def port(broker):
+    return broker.port
 
 
 class Seen:
@@ -173,10 +179,12 @@ def test_storm_over_clean_sessions_subscribes_again_and_leaves_nothing_unsent(po
     assert len(set(seen.delivered())) > MESSAGES / 2
 
 
-def test_ramp_and_source_addresses(port, tmp_path):
+def test_ramp_and_source_addresses(broker, tmp_path):
+    """The broker says from where each came: publishers take the addresses in turn, and so do subscribers."""
     life = ClientLife(connect_rate_per_s=50, addresses=loopback_addresses(3), keep_alive_s=3)
+    before = broker.process.log.stat().st_size
 
-    seen = run(port, tmp_path, life, qos=0)
+    seen = run(broker.port, tmp_path, life, qos=0)
 
     began = sorted((row["at_ns"] - row["latency_ns"], row["client"][-2:]) for row in seen.sessions
                    if row["event"] == "connect")  # fmt: skip
@@ -184,6 +192,9 @@ def test_ramp_and_source_addresses(port, tmp_path):
     assert [at_ns - began[0][0] for at_ns, _ in began] == [20_000_000 * place for place in range(5)]
     assert sorted(seen.delivered()) == seen.published()
     assert seen.subscribing.closed_by_broker == ()
+    said = broker.process.log.read_bytes()[before:].decode()
+    came_from = re.findall(r"New client connected from 127\.0\.0\.(\d):\d+ as l\w{6}(\w+) ", said)
+    assert sorted(came_from) == [("1", "p0"), ("1", "p3"), ("1", "s0"), ("2", "p1"), ("3", "p2")]
 
 
 def test_thousands_of_idle_clients_stay_connected_by_pings(port, tmp_path):

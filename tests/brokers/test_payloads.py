@@ -27,6 +27,7 @@ from brokerlab.study.values import (
     Record,
     Replay,
     Schedule,
+    Split,
     Topics,
     Workload,
 )
@@ -125,6 +126,42 @@ def test_a_file_is_replayed_byte_for_byte_by_three_publishers(port, tmp_path, qo
         own = [message.payload for message in seen if message.topic == f"brokerlab/{number}"]
         assert own == lines[number::3]
     assert len(published) == records
+    assert identities(delivered) == identities(published)
+
+
+# The places of the records that each of three publishers sends.
+SPLITS = {
+    Split.TURNS: ([0, 3, 6, 9], [1, 4, 7, 10], [2, 5, 8, 11]),
+    Split.BLOCKS: ([0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]),
+    Split.KEY: ([0, 3, 4, 7, 8, 11], [1, 5, 9], [2, 6, 10]),  # d is the fourth bus, and the first publisher's again
+}
+
+
+@pytest.mark.parametrize(("split", "qos"), [(Split.TURNS, 2), (Split.BLOCKS, 0), (Split.KEY, 1)])
+def test_json_lines_are_replayed_at_their_own_times(port, tmp_path, split, qos):
+    """Twice as fast as they were written; an empty line is no record, and a line keeps its spaces."""
+    at_s = [0.0, 0.1, 0.1, 0.15, 0.3, 0.3, 0.42, 0.5, 0.5, 0.5, 0.7, 0.8]
+    lines = [b'{"bus": "%c",  "at": %.2f}' % (b"abcd"[place % 4], 1000 + at_s[place]) for place in range(12)]
+    content = b"\n\n".join(lines) + b"\n"
+    (tmp_path / "buses.jsonl").write_bytes(content)
+    key = "bus" if split is Split.KEY else None
+    replay = Replay(str(tmp_path / "buses.jsonl"), digest(content), Record.JSONL, time="at", split=split, key=key)
+    workload = Workload(
+        3, 1, payload=Payload(replay=replay), schedule=Schedule(Arrivals.REPLAY, speed=2.0), qos=Qos(qos)
+    )
+
+    with Client("127.0.0.1", port) as witness:
+        witness.subscribe("brokerlab/#", qos)
+        published, delivered = run(workload, port, tmp_path / "run", seconds=measure_s(workload, Phases()))
+        seen = [witness.receive(timeout_s=10) for _ in lines]
+        assert witness.receive(timeout_s=0.2) is None
+
+    start_ns = min(row["intended_ns"] for row in published)
+    for number, places in enumerate(SPLITS[split]):
+        assert [each.payload for each in seen if each.topic == f"brokerlab/{number}"] == [lines[at] for at in places]
+        own = sorted(row["intended_ns"] - start_ns for row in published if row["publisher"] == number)
+        assert own == pytest.approx([at_s[at] / 2 * 1e9 for at in places], abs=1000)
+    assert all(row["sent_ns"] >= row["intended_ns"] for row in published)
     assert identities(delivered) == identities(published)
 
 

@@ -38,7 +38,7 @@ from open_guards import OPEN
 
 pytestmark = pytest.mark.brokers
 
-TERMS = Schedule(Arrivals.SEARCH, p99_ms=60_000.0, from_per_s=25.0, to_per_s=50.0, precision_percent=50.0, trial_s=0.4)
+TERMS = Schedule(Arrivals.SEARCH, p99_ms=60_000.0, from_per_s=20.0, to_per_s=25.0, precision_percent=50.0, trial_s=0.4)
 STORM = ClientLife(Behaviour.STORM, every_s=0.15, who=Who.ALL, session=SessionKind.PERSISTENT)
 
 
