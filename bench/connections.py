@@ -1,8 +1,9 @@
 """Many connections: how fast they are made, what one costs, and whether the schedule is kept with all of them open.
 
 Each publisher sends a message a second through Mosquitto to one subscriber. Beside our connects stand, within the same
-minutes, those of mqttwrk where it is here, and those of a plain loop of blocking sockets: what the kernel and the
-broker allow to one who waits for each. All are counted by the kernel's number of TCP sockets, whoever opened them.
+minutes, those of the tools that connect fastest, where they are here, and those of a plain loop of blocking sockets:
+what the kernel and the broker allow to one who waits for each. All are counted by the kernel's number of TCP sockets,
+whoever opened them.
 """
 
 import resource
@@ -17,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.broker import HOST, broker
-from bench.tools import MQTTWRK, Load, start, stop
+from bench.tools import TOOLS, Tool, start, stop
 from brokerlab import inventory
 from brokerlab.lab.sampling import read_cpu_ns
 from brokerlab.lab.surroundings import read_machine
@@ -30,7 +31,7 @@ from brokerlab.study.values import Guards, Qos, Schedule, Workload
 SECONDS = 10.0
 _SPARE_FILES = 500
 _PLAIN = 2_000  # connections of the plain loop
-_PEER = 5_000  # of mqttwrk, which takes a third of a MiB for each
+_PEER = 5_000  # of other tools; mqttwrk takes a third of a MiB for each
 _LOOK_S = 0.01
 _PATIENCE_S = 60.0
 _FEW = 10  # a tenth of the connections shows what all of them share
@@ -101,18 +102,29 @@ def plain_per_s(port: int, count: int) -> float | None:
     return watched.per_s(count)
 
 
-def peer_per_s(port: int, count: int) -> float | None:
-    """Of mqttwrk, whose publishers all connect before the first message; None where it is not here or not able to."""
-    if not MQTTWRK.is_here:
+def peer_per_s(tool: Tool, port: int, count: int) -> float | None:
+    """Of a tool that opens connections and keeps them; None where it is not able to open so many."""
+    if tool.connects is None:
         return None
     deadline = time.monotonic() + _PATIENCE_S
-    subscribers, publishers = MQTTWRK.commands(Load(port, qos=0, publishers=count, subscribers=1))
     with Sockets() as watched:
-        processes = start([*subscribers, *publishers])
+        processes = start([tool.connects(port, count)])
         while watched.made() < count and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
         stop(processes)
     return watched.per_s(count) if watched.made() >= count else None
+
+
+def peers_per_s(folder: Path, count: int) -> list[tuple[str, str]]:
+    """Rows of the table, one for each tool that is here."""
+    rows = []
+    for tool in (each for each in TOOLS if each.connects is not None):
+        per_s = None
+        if tool.is_here:
+            with broker(folder / tool.name) as process:
+                per_s = peer_per_s(tool, process.node.port, count)
+        rows.append((f"{tool.name}, connects a second", _told(per_s)))
+    return rows
 
 
 def own_bytes(pid: int) -> int:
@@ -126,8 +138,7 @@ def run(asked: int) -> None:
     with inventory.temporary_folder("brokerlab-bench-") as folder:
         with broker(folder) as process:
             plain = plain_per_s(process.node.port, min(_PLAIN, count))
-        with broker(folder / "peer") as process:
-            peer = peer_per_s(process.node.port, min(_PEER, count))
+        peers = peers_per_s(folder, min(_PEER, count))
         with broker(folder / "few") as process:
             few_bytes, _ = measure(process.node.port, count // _FEW, folder / "run-few")
         with broker(folder / "ours") as process:
@@ -138,11 +149,7 @@ def run(asked: int) -> None:
     table = Table(title=f"{count:,} connections at 1 message a second each, through Mosquitto")
     table.add_column("what")
     table.add_column("value", justify="right")
-    connects = [
-        ("plain loop, connects a second", _told(plain)),
-        ("mqttwrk, connects a second", _told(peer)),
-    ]
-    for title, value in [*connects, memory, *rows]:
+    for title, value in [("plain loop, connects a second", _told(plain)), *peers, memory, *rows]:
         table.add_row(title, value)
     Console(width=110).print(table)
 

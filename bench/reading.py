@@ -6,7 +6,6 @@ subscribers read, and its counter shows twice of what they get; so it is not ask
 
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 
@@ -21,6 +20,10 @@ _PUBREL_BYTES = 4
 _SENT, _RECEIVED = re.compile(r"bytes_sent:(\d+)"), re.compile(r"bytes_received:(\d+)")
 
 
+class NothingReadError(Exception):
+    """The tool does not deliver what it was told to."""
+
+
 def measured(port: int, cpu_s: Callable[[], float], *, qos: int, level: int, settle_s: float, seconds: float) -> Span:
     """Deliveries and CPU time over `seconds`, from `settle_s` after the first deliveries on.
 
@@ -30,12 +33,14 @@ def measured(port: int, cpu_s: Callable[[], float], *, qos: int, level: int, set
     deadline = time.monotonic() + _LONGEST_WAIT_S
     while read_bytes(port) < _FIRST * each:
         if time.monotonic() > deadline:
-            sys.exit(f"bench: no subscriber read anything within {_LONGEST_WAIT_S:g} s")
+            raise NothingReadError(f"no subscriber read anything within {_LONGEST_WAIT_S:g} s")
         time.sleep(_LOOK_S)
     time.sleep(settle_s)
     before = (time.monotonic(), read_bytes(port), cpu_s())
     time.sleep(seconds)
     after = (time.monotonic(), read_bytes(port), cpu_s())
+    if after[1] == before[1]:
+        raise NothingReadError(f"no subscriber read anything for {seconds:g} s")
     return Span((after[1] - before[1]) / each, after[0] - before[0], after[2] - before[2])
 
 
@@ -62,5 +67,5 @@ def _topic(port: int) -> str:
         client.subscribe("#", 0)
         message = client.receive(timeout_s=_LONGEST_WAIT_S)
     if message is None:
-        sys.exit(f"bench: nothing was published within {_LONGEST_WAIT_S:g} s")
+        raise NothingReadError(f"nothing was published within {_LONGEST_WAIT_S:g} s")
     return message.topic

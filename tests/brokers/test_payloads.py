@@ -35,6 +35,7 @@ from brokerlab.study.values import (
 pytestmark = pytest.mark.brokers
 
 MIB = 1 << 20
+LARGEST = 256_000_000
 TEMPLATE = '{"seq": {seq}, "at": {intended_ns}, "value": {random}}'
 
 
@@ -104,6 +105,13 @@ def test_every_message_arrives_as_itself(port, tmp_path, size, payload, rate, qo
     assert len(published) >= 3
     assert identities(delivered) == identities(published)
     assert {row["intended_ns"] is None for row in delivered} == {size < 16}
+
+
+def test_the_largest_payload_arrives_as_itself(port, tmp_path):
+    """One message of 256 MB: its publisher, its number and every byte of its length."""
+    published, delivered = run(Workload(payload_bytes=LARGEST, schedule=Schedule(rate_per_s=1)), port, tmp_path)
+
+    assert identities(delivered) == identities(published) == [(0, 0, LARGEST)]
 
 
 @pytest.mark.parametrize(("qos", "records"), [(0, 3000), (1, 90), (2, 90)])
