@@ -19,7 +19,7 @@ def say_goodbye(here: Iterable[Publisher], every: Sequence[Publisher], spec: Wor
     for publisher in here:
         connection.disconnect(publisher.client, publisher.stream, log=log, after=spec.workload)
         numbers.add(publisher.client.number)
-    if spec.workload.retain:
+    if spec.workload.retain and spec.workload.will is None:  # those with wills took it back when they left (parting.py)
         _clear_for([each.client for each in every if each.client.number not in numbers], spec, log)
 
 
