@@ -41,8 +41,6 @@ CORRELATION_BYTES = 8  # the sequence number of a request, little endian
 
 # Paper 004's three user properties, here of fixed length: 64 hexadecimal digits, milliseconds since 1970, a number.
 _METADATA = (("unique_message_id", "0" * 64), ("publisher_send_time", "0000000000000.000"), ("order", "0000000000"))
-_HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
-_WORD_DIGITS = 16  # of 64 bits
 
 
 def connect_properties(mqtt5: Mqtt5, *, keeps_session: bool) -> Properties:
@@ -154,9 +152,8 @@ class Requests:
 
     def build(self, first_seq: int, intended_ns: Longs) -> Block:
         block = self._inner.build(first_seq, intended_ns)
-        for data, starts, seqs in _heads(block, self._inner, first_seq):
-            for k in range(CORRELATION_BYTES):
-                data[starts - CORRELATION_BYTES + k] = (seqs >> (8 * k)) & 0xFF
+        for data, starts, seq in _heads(block, self._inner, first_seq):
+            shapes.stamp_request(data, starts, seq)
         return block
 
     def payload_bytes(self, first_seq: int, count: int) -> int | Longs:
@@ -175,25 +172,19 @@ class Described:
         self._seed = derived_seed(seed, "metadata", client.number)
         self._wall_ns = wall_ns
         back = len(_request_properties(client, workload))
-        self._back: dict[str, int] = {}  # from the start of the payload to that of each value
+        places: list[int] = []  # from the start of the payload back to that of each value
         for name, value in reversed(_METADATA):
             back += len(value)
-            self._back[name] = back
+            places.insert(0, back)
             back += len(encode_properties(((USER_PROPERTY, (name, "")),), encode_length))
+        self._places = tuple(places)
 
     def build(self, first_seq: int, intended_ns: Longs) -> Block:
         block = self._inner.build(first_seq, intended_ns)
-        for data, starts, seqs in _heads(block, self._inner, first_seq):
-            us = (intended_ns[seqs - first_seq] + self._wall_ns) // 1000
-            sent = starts - self._back["publisher_send_time"]
-            _write_digits(data, sent, us // 1000, 13)
-            _write_digits(data, sent + 14, us % 1000, 3)
-            _write_digits(data, starts - self._back["order"], seqs, 10)
-            for word in range(4):
-                drawn = shapes.drawn(self._seed + word, seqs)
-                for digit in range(_WORD_DIGITS):
-                    at = starts - self._back["unique_message_id"] + _WORD_DIGITS * word + digit
-                    data[at] = _HEX[(drawn >> np.uint64(4 * digit)) & np.uint64(15)]
+        sent_us = (intended_ns + self._wall_ns) // 1000
+        for data, starts, seq in _heads(block, self._inner, first_seq):
+            own_us = sent_us[seq - first_seq : seq - first_seq + starts.size]
+            shapes.stamp_metadata(data, starts, seq, own_us, self._seed, *self._places)
         return block
 
     def payload_bytes(self, first_seq: int, count: int) -> int | Longs:
@@ -202,8 +193,8 @@ class Described:
 
 def _heads(
     block: Block, messages: Messages, first_seq: int
-) -> Iterator[tuple[NDArray[np.uint8], Longs, Longs]]:  # fmt: skip
-    """The pieces of a block in which packets begin, with where each payload starts, and the sequence numbers.
+) -> Iterator[tuple[NDArray[np.uint8], Longs, int]]:  # fmt: skip
+    """The pieces of a block in which packets begin, with where each payload starts, and the first sequence number.
 
     A large message is in several pieces, and the first has all that stands before its payload.
     """
@@ -217,7 +208,7 @@ def _heads(
         else:
             ends = np.arange(piece.stride, len(piece.data) + 1, piece.stride) if piece.ends is None else piece.ends
         sizes = messages.payload_bytes(first_seq, ends.size)
-        yield np.frombuffer(piece.data, dtype=np.uint8), ends - sizes, np.arange(first_seq, first_seq + ends.size)
+        yield np.frombuffer(piece.data, dtype=np.uint8), ends - sizes, first_seq
         first_seq += ends.size
 
 
@@ -232,12 +223,6 @@ def completed(messages: Messages, *, client: Client, workload: Workload, seed: i
     if workload.mqtt5.metadata:
         messages = Described(messages, client, workload, seed=seed, wall_ns=wall_ns)
     return Requests(messages) if workload.mqtt5.response_topic else messages
-
-
-def _write_digits(data: NDArray[np.uint8], starts: Longs, numbers: Longs, width: int) -> None:
-    """Each number at its place, with zeros before it."""
-    for k in range(width):
-        data[starts + width - 1 - k] = 48 + numbers // 10**k % 10
 
 
 def _pair(number: int, size_bytes: int) -> tuple[str, str]:

@@ -115,6 +115,42 @@ def stamp_decimal(out: Bytes, starts: Longs, at: int, width: int, numbers: Longs
                 rest //= 10
 
 
+@njit("void(u1[::1], i8[::1], i8)", cache=True, nogil=True)
+def stamp_request(out: Bytes, starts: Longs, first_seq: int) -> None:
+    """The sequence number in the eight bytes before each payload, little endian."""
+    for i in range(starts.size):
+        for k in range(8):
+            out[starts[i] - 8 + k] = ((first_seq + i) >> (8 * k)) & 0xFF
+
+
+@njit("void(u1[::1], i8, i8, i8)", cache=True, nogil=True)
+def _put_digits(out: Bytes, at: int, number: int, width: int) -> None:
+    """A number at its place, with zeros before it."""
+    for k in range(width):
+        out[at + width - 1 - k] = 48 + number % 10
+        number //= 10
+
+
+@njit("void(u1[::1], i8[::1], i8, i8[::1], u8, i8, i8, i8)", cache=True, nogil=True)
+def stamp_metadata(
+    out: Bytes, starts: Longs, first_seq: int, sent_us: Longs, seed: int, id_back: int, sent_back: int, order_back: int
+) -> None:
+    """Writes what features5.py describes, so many bytes before each payload; the words of an identifier are `drawn`."""
+    for i in range(starts.size):
+        start, seq = starts[i], first_seq + i
+        _put_digits(out, start - sent_back, sent_us[i] // 1000, 13)
+        _put_digits(out, start - sent_back + 14, sent_us[i] % 1000, 3)
+        _put_digits(out, start - order_back, seq, 10)
+        for word in range(4):
+            mixed = (np.uint64(seq) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + seed + np.uint64(word)
+            mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            mixed ^= mixed >> np.uint64(31)
+            for digit in range(16):
+                value = np.int64((mixed >> np.uint64(4 * digit)) & np.uint64(15))
+                out[start - id_back + 16 * word + digit] = value + (48 if value < 10 else 87)
+
+
 @dataclass(frozen=True, slots=True)
 class Heads:
     """The variable headers of a publisher's messages, one for each of its topics, and their first byte."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from brokerlab.errors import RunError
+from brokerlab.load import shapes
 from brokerlab.load.connection import publish_bytes, session_of
 from brokerlab.load.content import LARGE_BYTES
 from brokerlab.load.ears import Ear, Ears
@@ -32,6 +33,7 @@ from brokerlab.load.spec import Client, WorkerSpec
 from brokerlab.load.stream import TcpStream
 from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.replay import digest
+from brokerlab.study.seeds import derived_seed
 from brokerlab.study.values import Content, Payload, Qos, Record, Replay, Topics, Workload
 
 pytestmark = pytest.mark.unit
@@ -78,6 +80,9 @@ def test_metadata_tell_each_message_apart_and_when_it_was_due(response_topic):
     assert [int(each["order"]) for each in told] == [*range(7), *range(5, 12)]
     assert len({each["unique_message_id"] for each in told}) == 12
     assert all(re.fullmatch("[0-9a-f]{64}", each["unique_message_id"]) for each in told)
+    words = [shapes.drawn(derived_seed(1, "metadata", 2) + word, np.arange(7)) for word in range(4)]
+    drawn = ["".join(f"{word[seq]:016x}"[::-1] for word in words) for seq in range(7)]  # the same however it is cut
+    assert [each["unique_message_id"] for each in told[:7]] == drawn
     sent_ms = [float(each["publisher_send_time"]) for each in told[:7]]
     assert sent_ms[0] >= before_ms - 1
     assert np.diff(sent_ms) == pytest.approx([1000] * 6, abs=0.002)
