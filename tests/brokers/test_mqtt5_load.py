@@ -27,7 +27,7 @@ from brokerlab.load.properties import (
     USER_PROPERTY,
     number_of,
 )
-from brokerlab.load.spec import Go
+from brokerlab.load.spec import Client, Go, WorkerSpec
 from brokerlab.record.directory import RunDirectory
 from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.plan import Cell, PlannedRun
@@ -184,3 +184,25 @@ def test_large_requests_are_answered_where_they_say_with_their_own_number(port, 
         assert int.from_bytes(properties_of(packet)[CORRELATION_DATA], "little") == identity(packet)[1]
     assert {packet.topic for packet in answers} == {"brokerlab-echo/0", "brokerlab-echo/1"}
     assert sorted(int(properties_of(packet)["order"]) for packet in requests) == sorted([*range(10)] * 2)
+
+
+def test_a_message_that_nobody_hears_is_acknowledged_with_that_reason(port, tmp_path):
+    workload = Workload(
+        qos=Qos(1), protocol="5.0", schedule=Schedule(rate_per_s=40), topics=Topics("alone/{publisher}")
+    )
+    spec = WorkerSpec(
+        "publishers/0", 0, "127.0.0.1", port, (Client(0, "alone", "alone/0"),), workload, 1.0, 1, tmp_path
+    )  # fmt: skip
+
+    with Crew([spec]) as crew:
+        crew.connect(timeout_s=10)
+        start_ns = time.monotonic_ns() + 50_000_000
+        crew.go(Go(start_ns, start_ns, start_ns + 250_000_000))
+        crew.sent(deadline_ns=start_ns + 20 * 10**9)
+        assert crew.settled(deadline_ns=start_ns + 30 * 10**9)
+        (stopped,) = crew.stop().values()
+
+    published = rows(tmp_path, "publications")
+    assert [row["reason_code"] for row in published] == [0x10] * 10
+    assert all(row["acked_ns"] >= row["sent_ns"] for row in published)
+    assert stopped.acknowledgements["refused"] == 0
