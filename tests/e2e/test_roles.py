@@ -126,6 +126,7 @@ def test_the_devices_own_time_is_measured_and_part_of_the_whole(results):
     assert there["n"] == device["n"] == MESSAGES
     assert 0 < device["mean_ms"] < whole["mean_ms"]
     assert there["mean_ms"] + device["mean_ms"] <= whole["mean_ms"]
+    assert device["resolution_mean_ms"] == there["resolution_mean_ms"]  # from one and the same arrival
     assert manifest["meter"]["device_ms"]["max"] > 0
     assert "devices/0" in {worker["node"] for worker in manifest["meter"]["workers"]}
 
