@@ -103,11 +103,17 @@ def manifest_of(directory):
     return json.loads(directory.manifest_path.read_text(encoding="utf-8"))
 
 
+def pids_of(nodes):
+    return [pid for each in (*nodes.processes, *nodes.joints.values()) for pid in each.pids()]
+
+
 def test_tree_of_a_mesh_is_laid_and_laid_anew_when_a_node_is_killed(tmp_path):
     """MQTT-ST's purpose with stock brokers (F-05, F-09, F-10): five processes of a single-threaded broker."""
     with Nodes(setup(tmp_path, 5)) as nodes:
         assert nodes.pairs == ((0, 1), (0, 2), (0, 3), (0, 4))
         assert (nodes.crossed.ways, nodes.crossed.qos, nodes.crossed.duplicates) == (20, (0, 1, 2), 0)
+        core = max(os.sched_getaffinity(0))
+        nodes.keep_to([core])
         os.kill(nodes.processes[0].pid, signal.SIGKILL)
         while nodes.processes[0].is_alive():
             time.sleep(0.01)
@@ -117,12 +123,14 @@ def test_tree_of_a_mesh_is_laid_and_laid_anew_when_a_node_is_killed(tmp_path):
         assert found.pairs == found.laid == ((1, 2), (1, 3), (1, 4))
         assert (found.crossed.ways, found.crossed.duplicates) == (12, 0)
         assert 0 < found.laid_s < found.crossed_s
+        assert {pid: {core} for pid in pids_of(nodes)} == {pid: os.sched_getaffinity(pid) for pid in pids_of(nodes)}
 
         door, *_ = nodes.doors()
         nodes.revive(0, lost=())
 
         # The brokers' own bridges come back with it: beside those that were laid around it they would be a loop.
         assert (nodes.pairs, nodes.joints) == (nodes.setup.pairs, {})
+        assert os.sched_getaffinity(nodes.processes[0].pid) == {core}
         wait_until(lambda: owns_listener(nodes.processes[0], door.host, door.port), "the node listens again")
         came = sorted((start, end, payload) for start, end, payload, _ in crossings(nodes, 0))
         assert came == [(start, end, n) for start in range(5) for end in range(5) for n in range(ROUNDS)]

@@ -1,7 +1,8 @@
 """Brokers of ours with a known capacity: no search finds more, and saturation finds it over a long way (S-06).
 
-The capacity is that of a clock and not of the machine. A busy machine may fail any trial all the same, so how near a
-search comes is not asserted; docs/workload.md has what three of them found on a quiet one.
+The capacity is that of a clock and not of the machine. A busy machine may fail any trial all the same, so a search that
+found nothing is made again, and how near one comes is not asserted; docs/workload.md has what three of them found on a
+quiet machine.
 """
 
 from dataclasses import replace
@@ -30,6 +31,7 @@ from open_guards import OPEN
 pytestmark = pytest.mark.e2e
 
 PUBLISHERS = 2
+TRIES = 3
 SEARCHED_PER_S, SATURATED_PER_S = 250.0, 1_000.0
 WAY_S = 0.3
 MOST_AT_QOS_2 = 512
@@ -66,9 +68,17 @@ def manifests(tmp_path_factory):
         study("near", SEARCH, **slow),
         study("overrun", replace(SEARCH, from_per_s=200.0), **slow),
     )
+    made = make(studies, results)
+    for again in range(2, TRIES + 1):
+        if made["near"]["search"]["found"]["rate_per_s"] is None:
+            made |= make(studies[2:3], StudyDirectory(results.path / f"again-{again}"))
+    return made
+
+
+def make(studies, results):
     make_planned([(each, run) for each in studies for run in make_plan(each, missing={}).runs], results)
-    made = [run.manifest() for run in results.runs()]
-    return {each["run"]["levels"]["broker"]: each for each in made}
+    found = [run.manifest() for run in results.runs()]
+    return {each["run"]["levels"]["broker"]: each for each in found}
 
 
 @pytest.mark.parametrize("broker", ["near", "overrun"])
@@ -80,6 +90,15 @@ def test_no_search_finds_more_than_a_broker_can_do(manifests, broker):
     assert PUBLISHERS * (search["found"]["rate_per_s"] or 0) <= 1.1 * SEARCHED_PER_S
     assert [each["outcome"] for each in beyond if each["phase"] != "measure"].count(Outcome.PASSED) == 0
     assert beyond or broker == "near"
+
+
+def test_a_search_finds_a_rate_that_the_broker_carries(manifests):
+    """The lowest that is tried is four fifths of the truth."""
+    found = manifests["near"]["search"]["found"]
+
+    assert PUBLISHERS * found["rate_per_s"] >= 0.8 * SEARCHED_PER_S
+    assert found["low_per_s"] <= found["rate_per_s"]
+    assert not found["is_limited"]
 
 
 def test_a_broker_that_cannot_carry_the_first_rate_has_no_capacity_there(manifests):

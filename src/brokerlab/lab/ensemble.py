@@ -21,6 +21,7 @@ from brokerlab.brokers.registry import driver
 from brokerlab.brokers.starting import Started, process_of
 from brokerlab.errors import RunError, UserError
 from brokerlab.inside import inside
+from brokerlab.lab.cores import hold
 from brokerlab.lab.crossing import Crossed, Door, NotCrossedError, prove_crossings
 from brokerlab.lab.disk import SmallDisk
 from brokerlab.lab.joints import Span, await_joined, joint_process, spans_of
@@ -147,6 +148,7 @@ class Nodes:
         self.pairs = setup.pairs  # bridged now
         self._seats = seats_of(setup.stand, setup.folder)
         self.group = describe(setup, self._seats)
+        self._cores: tuple[int, ...] = ()  # of all nodes together; empty: every one of the machine
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -175,6 +177,12 @@ class Nodes:
             )
             for number, process in enumerate(self.processes)
         ]
+
+    def keep_to(self, cores: Sequence[int]) -> None:
+        """Holds all processes to these cores, and those that are started later; where none is named they have all."""
+        self._cores = tuple(cores)
+        if cores:
+            hold((pid for each in (*self.processes, *self.joints.values()) for pid in each.pids()), cores)
 
     def _require_alive(self, among: Collection[int]) -> None:
         for number in among:
@@ -289,6 +297,7 @@ class Nodes:
         for pair in laid:
             self._lay(pair)
         await_joined(joint for key, joint in self.joints.items() if key[:2] in laid)
+        self.keep_to(self._cores)
         self.pairs = tree
         laid_s = time.monotonic() - began
         crossed = self._cross(left)
@@ -321,6 +330,7 @@ class Nodes:
         for pair in self.pairs:
             if own.get(pair) is None and pair not in laid:
                 self._lay(pair)  # it connects as soon as the node lets it
+        self.keep_to(self._cores)
 
     def _cross(self, among: Collection[int]) -> Crossed:
         try:

@@ -21,7 +21,6 @@ from brokerlab.brokers.starting import Started
 from brokerlab.errors import RunError
 from brokerlab.lab.access import Access
 from brokerlab.lab.bridged import Bridged
-from brokerlab.lab.cores import hold
 from brokerlab.lab.counting import counters_of
 from brokerlab.lab.crossing import Door
 from brokerlab.lab.disk import SmallDisk
@@ -72,7 +71,6 @@ class System:
         self._known_cut: frozenset[str] = frozenset()
         self._bridged: Bridged | None = None  # where bridges of ours count what they carry
         self._lost: set[int] = set()  # nodes that are dead now
-        self._cores: tuple[int, ...] = ()
         self._is_booked = False
         self.processes: list[Running] = []  # by node
         self.publications = 0  # of all proofs
@@ -144,7 +142,6 @@ class System:
         if is_news or (cut != self._known_cut and nodes.is_cut(lost, cut)):
             with contextlib.suppress(NoTreeError):
                 self._relaid.append(nodes.lay_anew(lost, cut))
-                self.keep_to(self._cores)
         self._known_cut = cut
 
     def revive(self, number: int) -> None:
@@ -153,13 +150,11 @@ class System:
             raise RunError("a broker that somebody else runs cannot be started again")
         self._lost.discard(number)
         self._nodes.revive(number, lost=self._lost)
-        self.keep_to(self._cores)
 
     def keep_to(self, cores: Sequence[int]) -> None:
-        """Holds all nodes to these cores, and those that are started later; where there are none they have all."""
-        self._cores = tuple(cores)
-        if cores:
-            hold((pid for pids in self.pids().values() for pid in pids), cores)
+        """Holds the nodes to these cores, also when they are started again; somebody's broker is not ours to hold."""
+        if self._nodes is not None:
+            self._nodes.keep_to(cores)
 
     @property
     def started(self) -> list[Started]:

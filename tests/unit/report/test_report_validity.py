@@ -1,0 +1,82 @@
+"""What the report says of the meter: guards, what broker and load share, and the ceilings of a calibration."""
+
+from dataclasses import asdict, replace
+
+import pytest
+from report_values import cell_id, results_of
+
+from brokerlab.report.ceilings import ceilings_text
+from brokerlab.report.cells import groups
+from brokerlab.report.validity import guards_text, threats
+from brokerlab.study.values import Guards
+
+pytestmark = pytest.mark.unit
+
+
+def results(*meters, **facts):
+    found = results_of({("a", 0): (1.0, 0.9, 1.1)}, runs=max(1, len(meters)))
+    return replace(
+        found, manifests={f"{cell_id('a', 0)}/{n}": {"meter": meter} | facts for n, meter in enumerate(meters, start=1)}
+    )
+
+
+def first_threat(*meters):
+    found = results(*meters)
+    return threats(found, groups(found))[1]  # behind that of loopback
+
+
+SHARED = {"shares_cores_with_broker": True, "cores": None}
+DIVIDED = {"shares_cores_with_broker": False, "cores": {"broker/0": [0], "publishers/0": [1]}}
+ELSEWHERE = {"shares_cores_with_broker": False, "cores": None}
+
+
+@pytest.mark.parametrize(
+    ("meters", "what", "why"),
+    [
+        ((), "One machine.", "operating system share the same 2 cores; under load"),
+        ((SHARED,), "One machine.", "operating system share the same 2 cores; under load"),
+        ((SHARED, DIVIDED), "One machine.", "share the same 2 cores in some runs; under load"),
+        ((DIVIDED,), "Apart.", "had cores of their own; they share memory, caches and operating system."),
+        ((ELSEWHERE,), "Apart.", "did not run on the same machine; they share the way between them"),
+    ],
+)
+def test_broker_and_load_share_what_the_manifests_say(meters, what, why):
+    found = first_threat(*meters)
+
+    assert found[0] == what
+    assert why in found[1]
+
+
+def test_every_guard_but_those_without_a_figure_is_told_with_its_limit():
+    told = guards_text(results(SHARED, guards=asdict(Guards())))
+
+    assert "a CPU quota held a worker back for more than 5 % of a core" in told
+    assert "a publishing worker of a closed loop lost more than 25 % of the time by waking late" in told
+    assert "or when swap grew or sockets filled up" in told
+
+
+CEILINGS = {"payload_bytes": 64, "qos0": {"published_recorded_per_s": 2_000_000.0, "received_per_s": 4_000_000.0}}
+WORKERS = {"workers": [{"node": node} for node in ("publishers/0", "publishers/1", "subscribers/0")]}
+
+
+def calibrated(value, reason=None):
+    found = results(WORKERS, calibration={"value": value, "reason": reason})
+    run = {"run_id": f"{cell_id('a', 0)}/1", "published_per_s": 40_000.0, "delivered_per_s": 80_000.0}
+    return ceilings_text(replace(found, throughput=tuple(run | {"window": each} for each in ("send", "delivery"))))
+
+
+def test_the_runs_stand_beside_what_the_meter_itself_can_do():
+    """Two workers that publish 40,000 messages a second have 20,000 each, a hundredth of two million."""
+    assert calibrated(CEILINGS) == (
+        "Against a broker that does nothing one worker came to 2,000,000 published and 4,000,000 received at QoS 0 a "
+        "second, each message recorded (brokerlab calibrate, payloads of 64 B over one connection of TCP). Workers of "
+        "these runs came to at most 1.00 % in publishing and 2.00 % in receiving of that, on the mean of a run."
+    )
+
+
+def test_a_calibration_that_is_missing_is_told_with_its_reason_and_another_qos_is_not():
+    assert calibrated(None, "never calibrated") == (
+        "How far the meter was from its own ceilings is not known: never calibrated."
+    )
+    assert calibrated({"payload_bytes": 64, "qos2": CEILINGS["qos0"]}) == ""
+    assert ceilings_text(results()) == ""
