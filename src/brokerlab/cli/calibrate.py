@@ -6,9 +6,13 @@ from typing import Annotated, Any
 import typer
 
 from brokerlab.cli.terminal import Columns, say, table, warn
+from brokerlab.errors import UserError
 from brokerlab.lab.calibration import store_calibration
+from brokerlab.study import quantity
+from brokerlab.study.problems import RuleError
 
 _LEVELS = ("qos0", "qos1", "qos2")
+_LEAST_BYTES, _MOST_BYTES = 16, 1 << 20  # a shorter payload has no place for its whole identity
 
 
 def calibrate(
@@ -16,21 +20,34 @@ def calibrate(
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, max=60, help="How long each of twelve measurements lasts.")
     ] = 1.0,
+    payload: Annotated[str, typer.Option("--payload", help="Of each message, from 16 B to 1 MiB.")] = "64 B",
 ) -> None:
     """Measure the meter against the null broker.
 
     The ceilings of publisher and subscriber per core, the error of the schedule, the resolution of arrival times and
-    the CPU time per message, at QoS 0, 1 and 2. The result is kept for this machine, and every run's manifest has it.
+    the CPU time per message, at QoS 0, 1 and 2. The result is kept for this machine, one for each size of payload,
+    and every run's manifest has it.
     """
     from brokerlab.lab.calibrate import calibrate as measure  # noqa: PLC0415 - compiles the load path; --help need not
 
-    measured = measure(seconds=seconds, say=lambda text: warn(f"calibrate: {text}"))
+    payload_bytes = _payload_bytes(payload)
+    measured = measure(seconds=seconds, payload_bytes=payload_bytes, say=lambda text: warn(f"calibrate: {text}"))
     path = store_calibration(measured)
     if json:
         say(dumps(measured, indent=2))
     else:
         _print(measured)
         say(f"kept in {path}")
+
+
+def _payload_bytes(written: str) -> int:
+    try:
+        payload_bytes = quantity.read_bytes(written)
+    except RuleError as problem:
+        raise UserError(f"--payload {written}: {problem}") from problem
+    if not _LEAST_BYTES <= payload_bytes <= _MOST_BYTES:
+        raise UserError(f"--payload {written}: from {_LEAST_BYTES} B, what the identity of a message takes, to 1 MiB")
+    return payload_bytes
 
 
 def _print(measured: dict[str, Any]) -> None:

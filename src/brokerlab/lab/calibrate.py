@@ -27,7 +27,7 @@ from brokerlab.brokers.base import Node
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.process import BrokerProcess
 from brokerlab.errors import RunError
-from brokerlab.lab.calibration import FORMAT, Json
+from brokerlab.lab.calibration import FORMAT, USUAL_BYTES, Json
 from brokerlab.lab.machine import machine_facts, versions
 from brokerlab.lab.proof import prove_ready
 from brokerlab.lab.sampling import read_cpu_ns
@@ -40,7 +40,6 @@ from brokerlab.load.spec import Client, Go, WorkerSpec
 from brokerlab.record.directory import RunDirectory
 from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
 
-PAYLOAD_BYTES = 64
 MODERATE_PER_S = 1_000.0
 _HOST = nullbroker.HOST
 _PUBLISHER, _SUBSCRIBER = "publishers/0", "subscribers/0"
@@ -55,32 +54,38 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
+class _SetUp:
+    qos: int
+    payload_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Received(Ceiling):
     resolution_ms: dict[str, float]
 
 
-def calibrate(*, seconds: float, say: Say) -> Json:
+def calibrate(*, seconds: float, say: Say, payload_bytes: int = USUAL_BYTES) -> Json:
     """Measures everything; `say` is told what is measured next."""
-    levels = {f"qos{qos}": _level(qos, seconds, say) for qos in (0, 1, 2)}
+    levels = {f"qos{qos}": _level(_SetUp(qos, payload_bytes), seconds, say) for qos in (0, 1, 2)}
     return {
         "format": FORMAT,
         "measured_at_wall_ns": time.time_ns(),
         "seconds": seconds,
-        "payload_bytes": PAYLOAD_BYTES,
+        "payload_bytes": payload_bytes,
         "machine": machine_facts(),
         "versions": versions(),
         **levels,
     }
 
 
-def _level(qos: int, seconds: float, say: Say) -> Json:
-    say(f"QoS {qos}: publishing without rows")
-    sent = _publish_bare(qos, seconds)
-    say(f"QoS {qos}: publishing with rows")
-    recorded = _publish_recorded(qos, seconds / 2, sent.messages / sent.wall_ns * 1e9)
-    say(f"QoS {qos}: receiving")
-    received = _receive(qos, seconds)
-    say(f"QoS {qos}: schedule at {MODERATE_PER_S:,.0f}/s")
+def _level(asked: _SetUp, seconds: float, say: Say) -> Json:
+    say(f"QoS {asked.qos}: publishing without rows")
+    sent = _publish_bare(asked, seconds)
+    say(f"QoS {asked.qos}: publishing with rows")
+    recorded = _publish_recorded(asked, seconds / 2, sent.messages / sent.wall_ns * 1e9)
+    say(f"QoS {asked.qos}: receiving")
+    received = _receive(asked, seconds)
+    say(f"QoS {asked.qos}: schedule at {MODERATE_PER_S:,.0f}/s")
     return {
         **_rates("published", sent),
         **_rates("published_recorded", recorded),
@@ -90,7 +95,7 @@ def _level(qos: int, seconds: float, say: Say) -> Json:
             "published_recorded": _cpu_us(recorded),
             "received": _cpu_us(received),
         },
-        "schedule_error_ms": _schedule_error_ms(qos, seconds),
+        "schedule_error_ms": _schedule_error_ms(asked, seconds),
         "receive_resolution_ms": received.resolution_ms,
     }
 
@@ -109,19 +114,19 @@ def _cpu_us(reached: Ceiling) -> float:
 # -- the four measurements ----------------------------------------------------------------------------------------
 
 
-def _publish_bare(qos: int, seconds: float) -> Ceiling:
+def _publish_bare(asked: _SetUp, seconds: float) -> Ceiling:
     with inventory.temporary_folder("brokerlab-calibrate-") as folder:
         with null_broker(folder) as broker:
-            reached = send_ceiling(meter_spec(_PUBLISHER, qos, broker, Schedule(Arrivals.SATURATE)), seconds=seconds)
-        _require_equal(broker, "received", reached.messages)
+            reached = send_ceiling(_spec(_PUBLISHER, asked, broker, Schedule(Arrivals.SATURATE)), seconds=seconds)
+        require_equal(broker, "received", reached.messages)
     return reached
 
 
-def _publish_recorded(qos: int, seconds: float, asked_per_s: float) -> Ceiling:
+def _publish_recorded(asked: _SetUp, seconds: float, asked_per_s: float) -> Ceiling:
     """A worker that is asked for the rate that the bare path reached, which it cannot keep while it records."""
     with inventory.temporary_folder("brokerlab-calibrate-") as folder:
         with null_broker(folder) as broker:
-            spec = meter_spec(_PUBLISHER, qos, broker, Schedule(Arrivals.CONSTANT, rate_per_s=asked_per_s))
+            spec = _spec(_PUBLISHER, asked, broker, Schedule(Arrivals.CONSTANT, rate_per_s=asked_per_s))
             with Crew([spec]) as crew:
                 crew.connect(timeout_s=_ANSWER_S)
                 pid = crew.pids()[_PUBLISHER]
@@ -132,14 +137,14 @@ def _publish_recorded(qos: int, seconds: float, asked_per_s: float) -> Ceiling:
                 wall_ns = time.monotonic_ns() - start_ns
                 used_ns = _settled_cpu_ns(pid) - before_ns
                 stopped = crew.stop()[_PUBLISHER]
-        _require_equal(broker, "received", stopped.messages)
+        require_equal(broker, "received", stopped.messages)
     return Ceiling(stopped.messages, wall_ns, used_ns)
 
 
-def _receive(qos: int, seconds: float) -> _Received:
+def _receive(asked: _SetUp, seconds: float) -> _Received:
     with inventory.temporary_folder("brokerlab-calibrate-") as folder:
         with null_broker(folder) as broker:
-            spec = meter_spec(_SUBSCRIBER, qos, broker, Schedule(Arrivals.SATURATE))
+            spec = _spec(_SUBSCRIBER, asked, broker, Schedule(Arrivals.SATURATE))
             with Crew([spec]) as crew:
                 crew.connect(timeout_s=_ANSWER_S)
                 crew.subscribe(timeout_s=_ANSWER_S)
@@ -147,25 +152,25 @@ def _receive(qos: int, seconds: float) -> _Received:
                 before_ns, start_ns = read_cpu_ns(pid), time.monotonic_ns() + _LEAD_NS
                 end_ns = start_ns + int(seconds * 1e9)
                 crew.go(Go(start_ns, start_ns, end_ns))
-                play(broker.node.port, start_ns, end_ns)
+                play(broker.node.port, start_ns, end_ns, payload_bytes=asked.payload_bytes)
                 crew.drain({_SUBSCRIBER: played(broker)}, deadline_ns=end_ns + _SETTLE_NS)
                 used_ns = _settled_cpu_ns(pid) - before_ns
                 stopped = crew.stop()[_SUBSCRIBER]
-        _require_equal(broker, "played", stopped.messages)
+        require_equal(broker, "played", stopped.messages)
         return _Received(stopped.messages, end_ns - start_ns, used_ns, _resolution_ms(RunDirectory(folder)))
 
 
-def _schedule_error_ms(qos: int, seconds: float) -> Json:
+def _schedule_error_ms(asked: _SetUp, seconds: float) -> Json:
     with inventory.temporary_folder("brokerlab-calibrate-") as folder:
         with null_broker(folder) as broker:
-            spec = meter_spec(_PUBLISHER, qos, broker, Schedule(Arrivals.CONSTANT, rate_per_s=MODERATE_PER_S))
+            spec = _spec(_PUBLISHER, asked, broker, Schedule(Arrivals.CONSTANT, rate_per_s=MODERATE_PER_S))
             with Crew([spec]) as crew:
                 crew.connect(timeout_s=_ANSWER_S)
                 start_ns = time.monotonic_ns() + _LEAD_NS
                 crew.go(Go(start_ns, start_ns, start_ns + int(seconds * 1e9)))
                 crew.sent(deadline_ns=start_ns + _SETTLE_NS)
                 stopped = crew.stop()
-        _require_equal(broker, "received", stopped[_PUBLISHER].messages)
+        require_equal(broker, "received", stopped[_PUBLISHER].messages)
     meter = read_meter(stopped)
     return {"rate": MODERATE_PER_S, "p50": meter.lag_p50_ms, "p99": meter.lag_p99_ms, "max": meter.lag_max_ms}
 
@@ -182,22 +187,28 @@ def null_broker(folder: Path) -> Iterator[BrokerProcess]:
         yield process
 
 
-def meter_spec(node: str, qos: int, broker: BrokerProcess, schedule: Schedule) -> WorkerSpec:
+def _spec(node: str, asked: _SetUp, broker: BrokerProcess, schedule: Schedule) -> WorkerSpec:
+    return meter_spec(node, asked.qos, broker, schedule, payload_bytes=asked.payload_bytes)
+
+
+def meter_spec(
+    node: str, qos: int, broker: BrokerProcess, schedule: Schedule, *, payload_bytes: int = USUAL_BYTES
+) -> WorkerSpec:
     return WorkerSpec(
         node=node,
         index=0,
         host=_HOST,
         port=broker.node.port,
         clients=(Client(0, "calibrate", "null/0"),),
-        workload=Workload(payload_bytes=PAYLOAD_BYTES, schedule=schedule, qos=Qos(qos)),
+        workload=Workload(payload_bytes=payload_bytes, schedule=schedule, qos=Qos(qos)),
         fan_out=1.0,
         seed=1,
         run=broker.folder.parent,
     )
 
 
-def play(port: int, start_ns: int, end_ns: int) -> None:
-    order = {"start_ns": start_ns, "end_ns": end_ns, "payload_bytes": PAYLOAD_BYTES}
+def play(port: int, start_ns: int, end_ns: int, *, payload_bytes: int = USUAL_BYTES) -> None:
+    order = {"start_ns": start_ns, "end_ns": end_ns, "payload_bytes": payload_bytes}
     with PlainClient(_HOST, port) as client:
         client.publish(nullbroker.CONTROL_TOPIC, json.dumps(order).encode())
 
@@ -225,7 +236,7 @@ def _settled_cpu_ns(pid: int) -> int:
     return last_ns
 
 
-def _require_equal(broker: BrokerProcess, name: str, ours: int) -> None:
+def require_equal(broker: BrokerProcess, name: str, ours: int) -> None:
     """Holds the null broker's count against ours, after its end."""
     theirs = json.loads(broker.log_tail().splitlines()[-1])[name]
     if theirs != ours or not ours:

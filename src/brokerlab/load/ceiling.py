@@ -69,14 +69,15 @@ def send_ceiling(spec: WorkerSpec, *, seconds: float) -> Ceiling:
 def _send(publisher: Publisher, epoll: select.epoll, duration_ns: int) -> Ceiling:
     buffer = bytearray(_BUFFER_BYTES)
     view, releases = np.frombuffer(buffer, dtype=np.uint8), np.empty(_BUFFER_BYTES, dtype=np.uint8)
+    block = min(_BLOCK, publisher.block)
     cpu_ns, began_ns = time.process_time_ns(), now_ns()
     end_ns = began_ns + duration_ns
     while (now := now_ns()) < end_ns or publisher.in_flight:
         if now > end_ns + _SETTLE_S * 1e9:
             raise RunError(f"{publisher.in_flight} messages were not acknowledged within {_SETTLE_S:g} s")
         room = 0 if publisher.is_blocked or now >= end_ns else publisher.room()
-        if room >= _BLOCK:
-            publisher.send(np.full(_BLOCK, now, dtype=np.int64))
+        if room >= block:
+            publisher.send(np.full(block, now, dtype=np.int64))
         else:
             _wait(publisher, epoll, buffer, view, releases)
         publisher.record()

@@ -17,6 +17,9 @@ def ceilings_text(results: Results) -> str:
     if measured is None:
         reason = next((each["reason"] for each in sections if each["reason"]), None)
         return f"How far the meter was from its own ceilings is not known: {reason}." if reason else ""
+    sizes = {row["payload_bytes"] for row in results.runs}
+    alike = [each for each in (measured, *measured.get("others", ())) if {each.get("payload_bytes")} == sizes]
+    measured = alike[0] if alike else measured
     levels = sorted({str(row["qos"]) for row in results.runs if f"qos{row['qos']}" in measured})
     told = [
         f"{count(measured[f'qos{qos}']['published_recorded_per_s'])} published and "

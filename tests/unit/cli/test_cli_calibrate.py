@@ -8,7 +8,9 @@ pytestmark = pytest.mark.unit
 
 
 def test_calibrate_measures_every_qos_and_keeps_the_result(brokerlab, tmp_path):
-    done = brokerlab("calibrate", "--json", "--seconds", "0.1", env={"XDG_CACHE_HOME": str(tmp_path)})
+    done = brokerlab(
+        "calibrate", "--json", "--seconds", "0.1", "--payload", "256 B", env={"XDG_CACHE_HOME": str(tmp_path)}
+    )
 
     assert done.returncode == 0, done.stderr
     measured = json.loads(done.stdout)
@@ -20,8 +22,17 @@ def test_calibrate_measures_every_qos_and_keeps_the_result(brokerlab, tmp_path):
         error = level["schedule_error_ms"]
         assert 0 <= error["p50"] <= error["p99"] <= error["max"]
         assert 0 <= level["receive_resolution_ms"]["p50"] <= level["receive_resolution_ms"]["max"]
+    assert measured["payload_bytes"] == 256
     (kept,) = tmp_path.glob("brokerlab/*/calibration.json")
     assert json.loads(kept.read_text()) == measured
+
+
+@pytest.mark.parametrize("payload", ["8 B", "2 MiB", "64"])
+def test_calibrate_refuses_a_payload_that_it_cannot_send(brokerlab, payload):
+    done = brokerlab("calibrate", "--payload", payload)
+
+    assert done.returncode == 64
+    assert f"--payload {payload}: " in done.stderr
 
 
 def test_calibrate_refuses_a_time_that_measures_nothing(brokerlab):

@@ -1,5 +1,14 @@
+import json
+import sys
+import time
+
 import pytest
 
+from brokerlab.brokers.base import Node
+from brokerlab.brokers.port import free_port
+from brokerlab.brokers.process import BrokerProcess
+from brokerlab.errors import RunError
+from brokerlab.lab.calibrate import require_equal
 from brokerlab.lab.calibration import calibration_path, calibration_section, store_calibration
 
 pytestmark = pytest.mark.unit
@@ -33,3 +42,39 @@ def test_a_damaged_calibration_is_null_with_its_reason():
 
     assert section["value"] is None
     assert "cannot be read" in section["reason"]
+
+
+def test_each_size_of_payload_is_kept_beside_the_usual_one_and_replaces_its_like():
+    for number, size in enumerate((1024, 64, 256, 1024)):
+        store_calibration({"format": 1, "payload_bytes": size, "number": number})
+
+    assert calibration_section()["value"] == {
+        "format": 1,
+        "payload_bytes": 64,
+        "number": 1,
+        "others": [
+            {"format": 1, "payload_bytes": 256, "number": 2},
+            {"format": 1, "payload_bytes": 1024, "number": 3},
+        ],
+    }
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(5, 4), (4, 5), (0, 0)])
+def test_counts_that_disagree_or_say_nothing_are_no_calibration(tmp_path, ours, theirs):
+    said = json.dumps({"received": theirs})
+    node = Node((sys.executable, "-c", f"print('{said}')"), "127.0.0.1", free_port("127.0.0.1"))
+    with BrokerProcess(node, folder=tmp_path / "0") as broker:
+        while broker.is_alive():
+            time.sleep(0.01)
+
+        with pytest.raises(RunError, match=f"received {theirs} messages, the worker counts {ours}"):
+            require_equal(broker, "received", ours)
+
+
+def test_counts_that_agree_are(tmp_path):
+    node = Node((sys.executable, "-c", "print('{\"received\": 5}')"), "127.0.0.1", free_port("127.0.0.1"))
+    with BrokerProcess(node, folder=tmp_path / "0") as broker:
+        while broker.is_alive():
+            time.sleep(0.01)
+
+        require_equal(broker, "received", 5)

@@ -74,6 +74,13 @@ def test_the_runs_stand_beside_what_the_meter_itself_can_do():
     )
 
 
+def test_runs_stand_beside_the_ceilings_of_their_own_size_of_payload():
+    larger = {"payload_bytes": 1024, "qos0": {"published_recorded_per_s": 1.0, "received_per_s": 1.0}}
+
+    assert "payloads of 64 B" in calibrated(larger | {"others": [CEILINGS]})
+    assert "payloads of 1,024 B" in calibrated(larger)
+
+
 def test_a_calibration_that_is_missing_is_told_with_its_reason_and_another_qos_is_not():
     assert calibrated(None, "never calibrated") == (
         "How far the meter was from its own ceilings is not known: never calibrated."
