@@ -1,22 +1,37 @@
 """When a trial passes, fails, or says nothing about the broker."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from brokerlab.lab.search import Outcome
-from brokerlab.lab.surroundings import Surroundings
+from brokerlab.lab.surroundings import Reading, Surroundings
 from brokerlab.lab.trial import judge_trial
+from brokerlab.lab.trials import Trials
 from brokerlab.load.spec import Go, Held, Stock
 from brokerlab.stats.histogram import bucket_index
-from brokerlab.study.values import Arrivals, Guards, Qos, Schedule, Workload
+from brokerlab.study.values import (
+    Arrivals,
+    BrokerChoice,
+    Factor,
+    Goals,
+    Guards,
+    Qos,
+    Scenario,
+    Schedule,
+    Study,
+    System,
+    Workload,
+)
 
 pytestmark = pytest.mark.unit
 
 SECOND_NS = 1_000_000_000
 ORDER = Go(0, 0, 2 * SECOND_NS, number=3, rate_per_s=50.0)
 WORKLOAD = Workload(schedule=Schedule(Arrivals.SEARCH, p99_ms=10.0, from_per_s=1.0, to_per_s=99.0), qos=Qos(1))
+STUDY = Study("s", Goals("?"), System((BrokerChoice("b", "b"),)), (), Scenario(WORKLOAD, (Factor("broker", ("b",)),)))
 CALM = Surroundings(10, 0, 0.0, 0.0, 0.0)
 PUBLISHERS = Stock(cpu_ns=100_000_000, wall_ns=2 * SECOND_NS)
 
@@ -110,3 +125,23 @@ def test_messages_that_left_late_because_the_broker_did_not_take_them_are_the_br
 
     assert trial.outcome is Outcome.FAILED
     assert trial.why == ("p99 of latency: 99 ms is above 10 ms",)
+
+
+def test_a_trial_is_not_limited_by_what_the_machine_did_before_it():
+    """The clock was set, and swap grew, in the one before; what fills a socket now is this one's."""
+    calm = {"steal_ticks": 0, "idle_ticks": 0, "all_ticks": 0}
+    seen = [(0, 0, 0), (SECOND_NS, 1 << 30, 7 * SECOND_NS), (4 * SECOND_NS, 1 << 30, 7 * SECOND_NS)]
+    readings = [Reading(at, swap_used_bytes=swap, wall_less_mono_ns=step, **calm) for at, swap, step in seen]
+    order = replace(ORDER, start_ns=2 * SECOND_NS, measure_ns=2 * SECOND_NS, end_ns=4 * SECOND_NS)
+
+    def trial_with(backlog_bytes):
+        stock = {"publishers/0": PUBLISHERS, "subscribers/0": subscribers(*[1_000_000] * 100)}
+        stock["subscribers/0"] = replace(stock["subscribers/0"], backlog_bytes=backlog_bytes)
+        trials = Trials(
+            SimpleNamespace(stock=lambda: stock), SimpleNamespace(readings=readings), STUDY, WORKLOAD,
+            expected=lambda publications: {"subscribers/0": sum(publications.values())}, pass_phase=None,
+        )  # fmt: skip
+        return trials.judge("trial-3", order, {0: 100})[0]
+
+    assert trial_with(0.0).why == ()
+    assert trial_with(1e9).why[0].startswith("socket backlog: ")
