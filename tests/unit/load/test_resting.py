@@ -13,6 +13,7 @@ from brokerlab.load.agenda import Agenda
 from brokerlab.load.alarm import Alarm, now_ns
 from brokerlab.load.resting import Rest, rest_of, rested_ns
 from brokerlab.load.spec import Client, Stop, WorkerSpec
+from brokerlab.load.stalls import Stalls
 from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
 
 pytestmark = pytest.mark.unit
@@ -111,7 +112,7 @@ def span_of_turns(sock, rest):
         for fd in (sock.fileno(), pipe.fileno(), alarm.fd):
             epoll.register(fd, select.EPOLLIN)
         began_ns = now_ns()
-        worker._loop(role, pipe, epoll, alarm)
+        worker._loop(role, Stalls(), pipe, epoll, alarm)
         return (now_ns() - began_ns) / (MILLISECOND_NS / 2), role
 
 
