@@ -30,6 +30,7 @@ from brokerlab.study.values import Qos
 _BUFFER_BYTES = 1 << 20
 _WATCH_S = 0.05  # without a look at anything but sockets that are read, and orders of the lab
 _MOST_LOOKS = 16
+_PUBCOMP = 0x70  # the answer to PUBREL
 _MOST_TOGETHER = 256  # subscribers of a worker: each takes some 20 KiB of the table
 
 
@@ -54,6 +55,7 @@ class Reader:
         self.order, self.lag = Go(0, 0, 0), Lag()
         self.last_ns = 0  # of the last arrival
         self.retransmissions = 0
+        self._ends_with_row = False  # whether the last packet that was walked is a message with a row of its own
         self._handshakes = 0  # of QoS 2 that are open, which the window waits for
         self._overtaken_at: int | None = None
         topics = spec.workload.topics
@@ -221,7 +223,7 @@ class Reader:
             self._handshakes += subscriber.opened()
         self._counts[self._place] = self._rows.total - self._handshakes
         if self._rows.total > before:
-            if at == length and subscriber.stream.is_exact and not self._gather:
+            if at == length and self._ends_with_row and subscriber.stream.is_exact and not self._gather:
                 self._rows.mark_last_exact()
             self.last_ns = arrived_ns
         subscriber.passing = subscriber.passing or passing_of(self._view[at:length], level=self._level)
@@ -261,6 +263,9 @@ class Reader:
                 highest = self._highest(subscriber)
                 self._counts[self._overtaken_at] += wire.count_overtaken(self._rows.wire, first, row, highest)
             self._rows.stamp(subscriber.client.number, row, arrived_ns, arrived_ns - subscriber.empty_ns)
+            if row > first or used or why == wire.OTHER:
+                is_released = used and self._acks[used - 4] == _PUBCOMP
+                self._ends_with_row = row > first and not (again or is_released or why == wire.OTHER)
             self._answer(subscriber, used, again)
             if why == wire.OTHER:
                 at, why = self._pass_over(subscriber, view[:length], at), wire.FULL

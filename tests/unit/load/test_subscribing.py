@@ -5,6 +5,7 @@ import select
 import socket
 import struct
 import threading
+import time
 
 import pyarrow.parquet as pq
 import pytest
@@ -65,6 +66,24 @@ def test_at_qos_2_the_window_waits_until_the_broker_has_released(tmp_path):
         assert role.close().messages == 2
 
     assert seen == [0, 0, 1, 2]
+
+
+def test_a_message_with_a_release_behind_it_does_not_have_its_own_stamp(tmp_path):
+    """What is read at once has the stamp of its last byte, which is none of the message's here."""
+    workload = Workload(payload_bytes=16, schedule=Schedule(rate_per_s=1), qos=Qos.EXACTLY_ONCE)
+    counts = [0, 0, 0]
+    with subscribed_at(workload, tmp_path, counts) as (role, drive_until, (broker, *_)):
+        for number, behind in ((1, b""), (2, PubRel(1).encode())):
+            broker.sendall(Publish("t", bytes(16), 2, number).encode())
+            time.sleep(0.02 if behind else 0)  # nobody reads meanwhile
+            broker.sendall(behind)
+            drive_until(lambda number=number: counts[0] == number)
+        role.close()
+
+    (file,) = RunDirectory(tmp_path).files("deliveries")
+    alone, followed = pq.read_table(file)["resolution_ns"].to_pylist()
+    assert alone == 0
+    assert followed >= 20_000_000
 
 
 def test_a_look_takes_what_found_no_room_in_the_receive_buffer(tmp_path):
