@@ -95,6 +95,16 @@ def test_every_load_is_delivered_once_inside_every_transport(entrances, tmp_path
     check_ledger(made, workload)
 
 
+def test_large_messages_come_through_tls(entrances, tmp_path):
+    """Each in many records, reads and buffers. (Over WebSocket Mosquitto 2.0.11 gives out some 80 KB a second.)"""
+    workload = load(Schedule(rate_per_s=10), payload_bytes=1 << 20, qos=Qos(1))
+
+    made = make(entrances(Transport.TLS), workload, tmp_path)
+
+    assert made.sent == {0: 4, 1: 4}
+    check_ledger(made, workload)
+
+
 # With how many messages the first publisher has, and in ms the intervals between its first two and its last two.
 SCHEDULES = [
     pytest.param(Schedule(Arrivals.POISSON, 200), None, None, Transport.TCP, 0, id="poisson"),
