@@ -102,6 +102,7 @@ def test_everything_of_a_run_is_below_the_prefix_and_the_broker_stays_as_it_is(s
 
     assert verdict.value != "collapsed", verdict.reasons  # a busy machine may make it invalid
     manifest = read_manifest(tmp_path / "run" / "manifest.json")
+    assert manifest["meter"]["shares_cores_with_broker"] is True  # somebody's it is, but on this machine
     told = manifest["broker"]
     assert (told["is_remote"], told["address"], told["command"]) == (True, options["address"], [])
     assert told["version"].startswith("mosquitto version ")

@@ -50,13 +50,19 @@ class Division:
         return next((cores for node, cores in (self.cores or {}).items() if node.startswith(BROKER)), [])
 
 
-def pin(pids: Mapping[str, Sequence[int]], *, broker_cores: Sequence[int] | None = None) -> Division:
-    """Pins the processes of each node that is here, with all their threads."""
+def pin(
+    pids: Mapping[str, Sequence[int]], *, broker_cores: Sequence[int] | None = None, is_near: bool = False
+) -> Division:
+    """Pins the processes of each node that is here and ours, with all their threads.
+
+    `is_near`: the broker is on this machine, whoever runs it. Somebody's is not ours to keep off the cores of workers.
+    """
     divided = divide_cores(sorted(os.sched_getaffinity(0)), list(pids), broker_cores=broker_cores)
     for node, cores in (divided or {}).items():
         hold(pids[node], cores)
-    kinds = {node.startswith(BROKER) for node, found in pids.items() if found}
-    return Division(divided, is_shared=divided is None and len(kinds) > 1)
+    is_broker = {node.startswith(BROKER) for node, found in pids.items() if found}
+    may_meet = divided is None if True in is_broker else is_near
+    return Division(divided, is_shared=False in is_broker and may_meet)
 
 
 def hold(pids: Iterable[int], cores: Collection[int]) -> None:

@@ -137,7 +137,7 @@ class _Walk:
         self._crew = stack.enter_context(Crew(specs, self.runner))
         if self.runner is not None:
             self._manifest.add("workers", self.runner.facts())
-        self._cores = pin(self._pids(), broker_cores=cell.limits.cores)
+        self._cores = pin(self._pids(), broker_cores=cell.limits.cores, is_near=specs[0].is_near)
         self._system.keep_to(self._cores.of_broker)
         self._sampler = stack.enter_context(
             Sampler(

@@ -77,6 +77,7 @@ def test_cores_are_shared_where_broker_and_load_are_both_here_and_have_none_of_t
     found = pin(pids, broker_cores=sorted(os.sched_getaffinity(0)) if len(pids) > 1 else None)
 
     assert found.is_shared == is_shared
+    assert pin({"publishers/0": [1 << 30]}, is_near=True).is_shared  # somebody's broker that is here
     assert len(pids) == 1 or found == Division(None, is_shared=is_shared)
 
 
