@@ -309,9 +309,8 @@ def test_every_time_lies_where_the_broker_says(truth_about, name, qos):
         assert row["acked_ns"] is None or row["acked_ns"] >= answered[n]
     for n, row in truth.arrivals.items():
         assert sent[n] - CLOCK_NS <= row["received_ns"] <= heard.get(n, math.inf)
-    if not BY_NAME[
-        name
-    ].collapsed:  # the kernel stamps what is not read yet anew with the end of a connection behind it
+    # The kernel stamps what is not read yet anew with the end of a connection behind it.
+    if not BY_NAME[name].collapsed:
         assert truth.arrivals.keys() <= heard.keys() | taken.keys()
         oldest = {n: row["received_ns"] - row["resolution_ns"] for n, row in truth.arrivals.items()}
         assert [n for n, at_ns in taken.items() if oldest[n] > at_ns + CLOCK_NS] == []
