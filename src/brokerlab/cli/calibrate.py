@@ -6,12 +6,13 @@ from typing import Annotated, Any
 import typer
 
 from brokerlab.cli.terminal import Columns, say, table, warn
-from brokerlab.errors import UserError
-from brokerlab.lab.calibration import store_calibration
+from brokerlab.errors import LabError, UserError
+from brokerlab.lab.calibration import calibration_section, require_place, store_calibration
 from brokerlab.study import quantity
 from brokerlab.study.problems import RuleError
 
 _LEVELS = ("qos0", "qos1", "qos2")
+_ONCE_S = 0.3  # of each measurement, where nobody has asked for more
 _LEAST_BYTES, _MOST_BYTES = 16, 1 << 20  # a shorter payload has no place for its whole identity
 
 
@@ -31,6 +32,7 @@ def calibrate(
     from brokerlab.lab.calibrate import calibrate as measure  # noqa: PLC0415 - compiles the load path; --help need not
 
     payload_bytes = _payload_bytes(payload)
+    require_place()
     measured = measure(seconds=seconds, payload_bytes=payload_bytes, say=lambda text: warn(f"calibrate: {text}"))
     path = store_calibration(measured)
     if json:
@@ -38,6 +40,20 @@ def calibrate(
     else:
         _print(measured)
         say(f"kept in {path}")
+
+
+def calibrate_once(*, seconds: float = _ONCE_S) -> None:
+    """Briefly, where this machine was never calibrated: a run is to say how near its meter came to its own limits."""
+    if calibration_section()["value"] is not None:
+        return
+    from brokerlab.lab.calibrate import calibrate as measure  # noqa: PLC0415 - as above
+
+    try:
+        require_place()
+        say("the meter is calibrated against a broker that does nothing, once on this machine: less than a minute")
+        store_calibration(measure(seconds=seconds, say=lambda _text: None))
+    except LabError as problem:
+        say(f"note: it could not be calibrated: {problem.message}")
 
 
 def _payload_bytes(written: str) -> int:

@@ -140,5 +140,5 @@ def machine_notes(plan: Plan) -> list[str]:
     if find_java() is None:
         notes.append(f"no Java for the analysis: {HINT}")
     if (reason := calibration_section()["reason"]) is not None:
-        notes.append(f"the manifests will not have the meter's ceilings: {reason}")
+        notes.append(f"the meter's ceilings are not known yet: {reason}")
     return notes

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from brokerlab.cli.analyze import MasterOption, require_java, write_tables
+from brokerlab.cli.calibrate import calibrate_once
 from brokerlab.cli.clean import said
 from brokerlab.cli.holding import Holding
 from brokerlab.cli.known_drivers import known_drivers
@@ -154,6 +155,8 @@ def _make_runs(prepared: Prepared, results: StudyDirectory, master: str | None, 
             say(f"{run.id} was cut off: set aside as {aside.name}, made again")
     done = sum(results.run(run.id).is_finished() for run in plan.runs)
     left = len(plan.runs) - done
+    if left:
+        calibrate_once()
     for note in machine_notes(plan):
         say(f"note: {note}")
     left_s = plan.expected_s * left / max(1, len(plan.runs))

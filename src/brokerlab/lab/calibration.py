@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +32,29 @@ def store_calibration(content: Json) -> Path:
     kept = calibration_section()["value"] or {}
     sizes = {_size(each): each for each in (kept, *kept.pop("others", ())) if each} | {_size(content): content}
     first, *others = sorted(sizes.values(), key=lambda each: (_size(each) != USUAL_BYTES, _size(each)))
-    try:
+    with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_json(path, first | ({"others": others} if others else {}))
+    return path
+
+
+def require_place() -> None:
+    """UserError where a calibration could not be kept: before it is made."""
+    path = calibration_path()
+    with _explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not os.access(path.parent, os.W_OK):
+            raise PermissionError(f"{path.parent} is not writable")
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as problem:
         raise UserError(
             f"the calibration cannot be kept in {path}: {problem}", hint="set XDG_CACHE_HOME to a folder of yours"
         ) from problem
-    return path
 
 
 def _size(content: Json) -> int:

@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from brokerlab.cli.calibrate import calibrate_once
+from brokerlab.lab.calibration import calibration_section
+
 pytestmark = pytest.mark.unit
 
 
@@ -40,3 +43,26 @@ def test_calibrate_refuses_a_time_that_measures_nothing(brokerlab):
 
     assert done.returncode == 64
     assert "--seconds" in done.stderr
+
+
+def test_a_machine_that_was_never_calibrated_is_calibrated_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    calibrate_once(seconds=0.1)
+    found = calibration_section()
+    calibrate_once(seconds=0.1)
+
+    assert found["value"]["qos2"]["received_per_s"] > 0
+    assert calibration_section() == found
+    assert capsys.readouterr().out.count("calibrated against a broker that does nothing") == 1
+
+
+def test_a_calibration_that_cannot_be_kept_stops_no_run(tmp_path, monkeypatch, capsys):
+    (tmp_path / "brokerlab").write_text("no folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    calibrate_once(seconds=0.1)
+
+    said = capsys.readouterr().out
+    assert "note: it could not be calibrated: the calibration cannot be kept in" in said
+    assert "against a broker that does nothing" not in said
