@@ -64,6 +64,7 @@ class Limit:
     held = slice(None)  # of the workers, by age
 
     def __init__(self):
+        self._workers = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._hold_back, daemon=True)
 
@@ -74,27 +75,28 @@ class Limit:
         """Nobody watches a test."""
 
     def phase_started(self, name, seconds):
-        if name == "measure":
+        if name == "warmup":
+            self._workers = worker_pids()[self.held]  # which takes long where the machine is busy
+            assert self._workers
+        elif name == "measure":
             self._thread.start()
         elif name == "drain":
             self._over.set()
             self._thread.join()
 
     def _hold_back(self):
-        workers = worker_pids()[self.held]
-        assert workers
         while not self._over.is_set():
             for number, seconds in self.rhythm:
-                for pid in workers:
+                for pid in self._workers:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, number)
                 time.sleep(seconds)
 
 
-class HalfTheTime(Limit):
-    """Publishers are stopped half of the time."""
+class MostOfTheTime(Limit):
+    """Publishers are stopped for two thirds of the time."""
 
-    rhythm = ((signal.SIGSTOP, 0.05), (signal.SIGCONT, 0.05))
+    rhythm = ((signal.SIGSTOP, 0.08), (signal.SIGCONT, 0.04))
     held = slice(1)
 
 
@@ -174,11 +176,11 @@ def test_a_generator_under_a_cpu_limit_is_caught_by_its_schedule_lag(tmp_path):
 @pytest.mark.parametrize(
     "schedule", [Schedule(Arrivals.SATURATE, window=1000), Schedule(Arrivals.WINDOW, inflight=1)], ids=["sat", "window"]
 )
-def test_a_closed_loop_whose_publisher_is_stopped_half_of_the_time_is_caught_by_its_late_wakes(tmp_path, schedule):
+def test_a_closed_loop_whose_publisher_is_stopped_most_of_the_time_is_caught_by_its_late_wakes(tmp_path, schedule):
     """Its messages are due when they are sent, so that its schedule is kept whatever happens."""
     stalls = Guards(stalled_percent=DEFAULT.stalled_percent, **others_open("stalled_percent"))
 
-    verdict = held_back(tmp_path, watcher=HalfTheTime(), schedule=schedule, guards=stalls)
+    verdict = held_back(tmp_path, watcher=MostOfTheTime(), schedule=schedule, guards=stalls)
 
     assert verdict.value == "invalid"
     (reason,) = verdict.reasons

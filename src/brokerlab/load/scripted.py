@@ -68,8 +68,8 @@ class _Order:
 class ScriptedBroker:
     """Numbers what arrives, keeps the clients, and delivers; `Connection` speaks for one client each."""
 
-    def __init__(self, script: Script, notes: Notes) -> None:
-        self.script, self.notes = script, notes
+    def __init__(self, script: Script, notes: Notes | None = None) -> None:
+        self.script, self.notes = script, notes or Nothing()
         self.arrivals = 0
         self._connects = self._subscribes = self._due_wills = self._idle_wills = 0
         self._order = _Order(script.swap, script.hold)
@@ -192,7 +192,7 @@ def _resume(publishers: list[Connection]) -> None:
         each.resume()
 
 
-async def serve(script: Script, *, host: str, port: int, notes: Notes) -> None:
+async def serve(script: Script, *, host: str, port: int, notes: Notes | None = None) -> None:
     """Serves until SIGTERM or SIGINT."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()

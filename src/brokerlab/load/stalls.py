@@ -1,13 +1,15 @@
 """How much of the measure phase a worker could not work, though it would have: no lag says so of a closed loop.
 
     throttled   its control group was out of CPU time, by the kernel's count (quota.py)
-    stalled     it woke more than WOKE_LATE_NS after the time that it had asked to be woken at: all that it was late by
+    stalled     it woke more than WOKE_LATE_NS after the time that it had asked to be woken at, or was without a core
+                for as long between two waits: all of that time
 
 The second sees whatever holds a process back: a quota that the kernel does not tell of, a stopped process, a host that
 takes the cores. Waits for a core that broker and generator share are short, and are not counted.
 """
 
 import math
+import time
 from pathlib import Path
 
 from brokerlab.load.alarm import now_ns
@@ -24,6 +26,7 @@ class Stalls:
         self._proc = proc
         self._order = Go(0, 0, 0)
         self._stalled_ns = 0
+        self._woke_ns = self._woke_cpu_ns = 0
         self._quota: Quota | None = None
         self._since: tuple[int, tuple[int, ...]] | None = None  # when the counters were read first, and what they said
         self._throttled_percent: float | None = None
@@ -41,9 +44,20 @@ class Stalls:
     def woke(self, asked_ns: int, now: int) -> None:
         """Takes that the worker woke now, and had asked to be woken then."""
         if now - asked_ns > WOKE_LATE_NS:
-            self._stalled_ns += max(0, min(now, self._order.end_ns) - max(asked_ns, self._order.measure_ns))
+            self._add(asked_ns, now)
         if now >= self._turn_ns:
             self._read(now)
+        self._woke_ns, self._woke_cpu_ns = now, time.thread_time_ns()
+
+    def waits(self, now: int) -> None:
+        """Takes that it has done what it woke for: it never waits meanwhile, so it works or has no core."""
+        if now - self._woke_ns > WOKE_LATE_NS:
+            without_ns = now - self._woke_ns - (time.thread_time_ns() - self._woke_cpu_ns)
+            if without_ns > WOKE_LATE_NS:
+                self._add(now - without_ns, now)
+
+    def _add(self, since_ns: int, until_ns: int) -> None:
+        self._stalled_ns += max(0, min(until_ns, self._order.end_ns) - max(since_ns, self._order.measure_ns))
 
     def _read(self, now: int) -> None:
         if self._quota is None:

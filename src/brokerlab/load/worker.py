@@ -111,6 +111,7 @@ def _loop(role: Role, stalls: Stalls, pipe: Connection, epoll: select.epoll, ala
         if rest is Rest.UNTIL_DUE:
             events = epoll.poll(0)
         else:
+            stalls.waits(now_ns())
             if rest is Rest.SHORT:
                 _sleep_until(rested_ns(woke_ns))
             asked_ns, events = _wait(role, watching, wake_ns, epoll, alarm)

@@ -1,6 +1,7 @@
 """What held a worker back: late wakes by an injected clock, quotas by files as the kernel writes them."""
 
 import os
+import time
 
 import pytest
 
@@ -38,6 +39,24 @@ def test_only_what_is_within_the_measure_phase_counts():
     worker.woke(400 * MS, 490 * MS)
 
     assert worker.held(has_no_lag=True).stalled_percent == 10.0
+
+
+def test_time_without_a_core_between_two_waits_counts_and_work_does_not():
+    worker = begun()
+    worker.woke(120 * MS, 120 * MS)
+    worker.waits(129 * MS)
+    worker.woke(150 * MS, 150 * MS)
+    worker.waits(200 * MS)  # by its own clock it has hardly worked
+
+    assert worker.held(has_no_lag=True).stalled_percent == pytest.approx(25, abs=1)
+
+    worker.begin(Go(0, 0, 10**12))
+    worker.woke(began_ns := time.thread_time_ns(), began_ns)
+    while (now := time.thread_time_ns()) < began_ns + 100 * MS:
+        pass
+    worker.waits(now)  # all of it was work
+
+    assert worker.held(has_no_lag=True).stalled_percent == 0
 
 
 def test_an_order_begins_anew():
