@@ -53,7 +53,8 @@ def test_a_publisher_that_is_asked_for_more_than_it_can_is_invalid_with_the_reas
     assert manifest["verdict"]["value"] == "invalid"
     assert any("schedule lag p99" in each or "not handed over" in each for each in manifest["verdict"]["reasons"])
     assert manifest["surroundings"]["readings"] > 0
-    assert set(manifest["calibration"]) == {"value", "reason"}
+    assert manifest["calibration"]["reason"] is None  # the first run of a machine calibrates it
+    assert manifest["calibration"]["value"]["qos0"]["received_per_s"] > 0
     assert manifest["meter"]["shares_cores_with_broker"] == (manifest["meter"]["cores"] is None)
 
 
