@@ -55,7 +55,7 @@ demo: setup
 # Runs of some e2e modules are analysed together.
 together := $(shell grep -l "^def planned" tests/e2e/*.py)
 test: setup
-	@tools/ensure-debian mosquitto mosquitto-clients chromium iproute2 iputils-ping
+	@tools/ensure-debian mosquitto mosquitto-clients chromium iproute2 iputils-ping tcpdump
 	@tools/timed "check and tests" tools/side-by-side 3 \
 		"tools/try-again tests/brokers" \
 		"$(pytest) tests/pipeline" \
