@@ -56,24 +56,24 @@ class Memory:
 
 def receive(folder: Path, seconds: float) -> tuple[int, Memory]:
     """How many messages a subscribing worker took in, and its memory meanwhile."""
-    with null_broker(folder) as broker:
-        spec = meter_spec(SUBSCRIBERS, 0, broker, Schedule(Arrivals.SATURATE))
+    with null_broker(folder) as null:
+        spec = meter_spec(SUBSCRIBERS, 0, null, Schedule(Arrivals.SATURATE))
         with Crew([spec]) as crew, Memory(crew.pids()[SUBSCRIBERS]) as memory:
             crew.connect(timeout_s=5)
             crew.subscribe(timeout_s=5)
             start_ns = time.monotonic_ns() + 10**8
             end_ns = start_ns + int(seconds * 1e9)
             crew.go(Go(start_ns, start_ns, end_ns))
-            play(broker.node.port, start_ns, end_ns)
+            play(null, start_ns, end_ns)
             time.sleep(seconds)
-            crew.drain({SUBSCRIBERS: played(broker)}, deadline_ns=time.monotonic_ns() + 60 * 10**9)
+            crew.drain({SUBSCRIBERS: played(null.process)}, deadline_ns=time.monotonic_ns() + 60 * 10**9)
             return crew.stop()[SUBSCRIBERS].messages, memory
 
 
 def publish(folder: Path, seconds: float) -> tuple[int, Memory]:
     """How many messages a publishing worker handed over, and its memory meanwhile."""
-    with null_broker(folder) as broker:
-        spec = meter_spec(PUBLISHERS, 0, broker, Schedule(Arrivals.CONSTANT, rate_per_s=ASKED_PER_S))
+    with null_broker(folder) as null:
+        spec = meter_spec(PUBLISHERS, 0, null, Schedule(Arrivals.CONSTANT, rate_per_s=ASKED_PER_S))
         with Crew([spec]) as crew, Memory(crew.pids()[PUBLISHERS]) as memory:
             crew.connect(timeout_s=5)
             start_ns = time.monotonic_ns() + 10**8

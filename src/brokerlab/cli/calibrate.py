@@ -1,19 +1,28 @@
 """`brokerlab calibrate`: what the meter itself can do, measured against a broker that does nothing."""
 
+from collections.abc import Mapping, Sequence
+from functools import partial
 from json import dumps
 from typing import Annotated, Any
 
 import typer
 
-from brokerlab.cli.terminal import Columns, say, table, warn
+from brokerlab.cli.progress import duration
+from brokerlab.cli.studies import OnlyOption, SetOption, prepare
+from brokerlab.cli.terminal import Columns, heading, say, table, warn
 from brokerlab.errors import LabError, UserError
-from brokerlab.lab.calibration import calibration_section, require_place, store_calibration
+from brokerlab.lab.calibration import calibration_path, missing_setups, require_place, store_calibration
+from brokerlab.lab.setups import LEAST_BYTES, MOST_BYTES, MOST_CONNECTIONS, SetUp, setups_of
+from brokerlab.load.packets import LEVELS
 from brokerlab.study import quantity
+from brokerlab.study.plan import Cell
 from brokerlab.study.problems import RuleError
+from brokerlab.study.values import Transport
 
-_LEVELS = ("qos0", "qos1", "qos2")
+_EVERY_QOS = (0, 1, 2)
 _ONCE_S = 0.3  # of each measurement, where nobody has asked for more
-_LEAST_BYTES, _MOST_BYTES = 16, 1 << 20  # a shorter payload has no place for its whole identity
+_AROUND_S = 1.0  # of each measurement: a null broker and a worker start and end
+_MEASUREMENTS = 4  # of each QoS
 
 
 def calibrate(
@@ -22,38 +31,80 @@ def calibrate(
         float, typer.Option("--seconds", min=0.1, max=60, help="How long each of twelve measurements lasts.")
     ] = 1.0,
     payload: Annotated[str, typer.Option("--payload", help="Of each message, from 16 B to 1 MiB.")] = "64 B",
+    transport: Annotated[Transport, typer.Option("--transport", help="What MQTT is carried by.")] = Transport.TCP,
+    protocol: Annotated[str, typer.Option("--protocol", help="3.1, 3.1.1 or 5.0.")] = "3.1.1",
+    publishers: Annotated[
+        int, typer.Option("--publishers", min=1, max=MOST_CONNECTIONS, help="Connections of the publishing worker.")
+    ] = 1,
+    subscribers: Annotated[
+        int, typer.Option("--subscribers", min=1, max=MOST_CONNECTIONS, help="Connections of the receiving worker.")
+    ] = 1,
+    study: Annotated[
+        str | None, typer.Option("--study", help="Every set-up of this study or preset, instead of one.")
+    ] = None,
+    settings: SetOption = None,
+    levels: OnlyOption = None,
 ) -> None:
     """Measure the meter against the null broker.
 
     The ceilings of publisher and subscriber per core, the error of the schedule, the resolution of arrival times and
-    the CPU time per message, at QoS 0, 1 and 2. The result is kept for this machine, one for each size of payload,
-    and every run's manifest has it.
+    the CPU time per message, at QoS 0, 1 and 2. The result is kept for this machine, one for each set-up, and the
+    manifests of runs have that of their own.
     """
+    if study is None:
+        setup = SetUp(_payload_bytes(payload), transport, _protocol(protocol), publishers, subscribers)
+        wanted: Mapping[SetUp, Sequence[int]] = {setup: _EVERY_QOS}
+    else:
+        wanted = setups_of(prepare(study, settings=settings or [], levels=levels or []).plan.cells)
+    require_place()
+    measured = _measure(wanted, seconds)
+    if json:
+        first, *others = measured
+        say(dumps(first | ({"others": others} if others else {}), indent=2))
+        return
+    for setup, each in zip(wanted, measured, strict=True):
+        heading(setup.text)
+        _print(each)
+    say(f"kept in {calibration_path()}")
+
+
+def _measure(wanted: Mapping[SetUp, Sequence[int]], seconds: float) -> list[dict[str, Any]]:
+    """Measures and keeps each set-up, and says what it does on the way."""
     from brokerlab.lab.calibrate import calibrate as measure  # noqa: PLC0415 - compiles the load path; --help need not
 
-    payload_bytes = _payload_bytes(payload)
-    require_place()
-    measured = measure(seconds=seconds, payload_bytes=payload_bytes, say=lambda text: warn(f"calibrate: {text}"))
-    path = store_calibration(measured)
-    if json:
-        say(dumps(measured, indent=2))
-    else:
-        _print(measured)
-        say(f"kept in {path}")
+    measured = []
+    for number, (setup, levels) in enumerate(wanted.items(), start=1):
+        place = f"{number} of {len(wanted)}, {setup.text}, " if len(wanted) > 1 else ""
+        tell = partial(_tell, f"calibrate: {place}")
+        measured.append(measure(seconds=seconds, setup=setup, levels=levels, say=tell))
+        store_calibration(measured[-1])
+    return measured
 
 
-def calibrate_once(*, seconds: float = _ONCE_S) -> None:
-    """Briefly, where this machine was never calibrated: a run is to say how near its meter came to its own limits."""
-    if calibration_section()["value"] is not None:
+def _tell(before: str, text: str) -> None:
+    warn(before + text)
+
+
+def calibrate_for(cells: Sequence[Cell], *, seconds: float = _ONCE_S) -> None:
+    """Briefly, what these cells use and this machine was never calibrated for.
+
+    A run is to say how near its meter came to its own limits.
+    """
+    missing = missing_setups(cells)
+    if not missing:
         return
-    from brokerlab.lab.calibrate import calibrate as measure  # noqa: PLC0415 - as above
-
     try:
         require_place()
-        say("the meter is calibrated against a broker that does nothing, once on this machine: less than a minute")
-        store_calibration(measure(seconds=seconds, say=lambda _text: None))
+        say(f"the meter is calibrated against a broker that does nothing, once for each set-up: {amount(missing)}")
+        _measure(missing, seconds)
     except LabError as problem:
         say(f"note: it could not be calibrated: {problem.message}")
+
+
+def amount(missing: Mapping[SetUp, Sequence[int]]) -> str:
+    """How much there is to do, and how long that takes."""
+    takes = duration(sum(map(len, missing.values())) * _MEASUREMENTS * (_ONCE_S + _AROUND_S))
+    return f"{len(missing)} set-up{'s' if len(missing) > 1 else ''}, about {takes}"
 
 
 def _payload_bytes(written: str) -> int:
@@ -61,9 +112,15 @@ def _payload_bytes(written: str) -> int:
         payload_bytes = quantity.read_bytes(written)
     except RuleError as problem:
         raise UserError(f"--payload {written}: {problem}") from problem
-    if not _LEAST_BYTES <= payload_bytes <= _MOST_BYTES:
-        raise UserError(f"--payload {written}: from {_LEAST_BYTES} B, what the identity of a message takes, to 1 MiB")
+    if not LEAST_BYTES <= payload_bytes <= MOST_BYTES:
+        raise UserError(f"--payload {written}: from {LEAST_BYTES} B, what the identity of a message takes, to 1 MiB")
     return payload_bytes
+
+
+def _protocol(written: str) -> str:
+    if written not in LEVELS:
+        raise UserError(f"--protocol {written}: there is no such version", hint=f"one of {', '.join(LEVELS)}")
+    return written
 
 
 def _print(measured: dict[str, Any]) -> None:
@@ -83,10 +140,11 @@ def _print(measured: dict[str, Any]) -> None:
         ("receive resolution at the ceiling p50", "ms", "receive_resolution_ms.p50"),
         ("receive resolution at the ceiling p99", "ms", "receive_resolution_ms.p99"),
     ]
-    headings = ("QoS 0", "QoS 1", "QoS 2")
+    levels = [f"qos{qos}" for qos in _EVERY_QOS if f"qos{qos}" in measured]
+    headings = tuple(f"QoS {level[-1]}" for level in levels)
     table(
         Columns(("quantity", "unit", *headings), right=frozenset(headings)),
-        [(name, unit, *(_text(measured[level], path) for level in _LEVELS)) for name, unit, path in rows],
+        [(name, unit, *(_text(measured[level], path) for level in levels)) for name, unit, path in rows],
     )
 
 

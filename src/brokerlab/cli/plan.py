@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
+from brokerlab.cli.calibrate import amount
 from brokerlab.cli.machine import ENOUGH_CORES, usable_cores
 from brokerlab.cli.progress import duration
 from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, StudyArgument, prepare, study_path
 from brokerlab.cli.terminal import Columns, heading, say, table
 from brokerlab.errors import UserError
-from brokerlab.lab.calibration import calibration_section
+from brokerlab.lab.calibration import missing_setups
 from brokerlab.lab.ensemble import bridges_of
 from brokerlab.pipeline.java import HINT, find_java
 from brokerlab.quality.study import collected, is_classification, model_of, read_classification
@@ -139,6 +140,8 @@ def machine_notes(plan: Plan) -> list[str]:
         notes.append(f"broker and load share {usable_cores()} cores: a run in which the load was the limit is invalid")
     if find_java() is None:
         notes.append(f"no Java for the analysis: {HINT}")
-    if (reason := calibration_section()["reason"]) is not None:
-        notes.append(f"the meter's ceilings are not known yet: {reason}")
+    if missing := missing_setups(plan.cells):
+        notes.append(
+            f"the meter was not calibrated for all of this load: done before the first run ({amount(missing)})"
+        )
     return notes

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from brokerlab.cli.analyze import MasterOption, require_java, write_tables
-from brokerlab.cli.calibrate import calibrate_once
+from brokerlab.cli.calibrate import calibrate_for
 from brokerlab.cli.clean import said
 from brokerlab.cli.holding import Holding
 from brokerlab.cli.known_drivers import known_drivers
@@ -156,7 +156,7 @@ def _make_runs(prepared: Prepared, results: StudyDirectory, master: str | None, 
     done = sum(results.run(run.id).is_finished() for run in plan.runs)
     left = len(plan.runs) - done
     if left:
-        calibrate_once()
+        calibrate_for(plan.cells)
     for note in machine_notes(plan):
         say(f"note: {note}")
     left_s = plan.expected_s * left / max(1, len(plan.runs))

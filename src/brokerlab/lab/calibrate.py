@@ -7,16 +7,18 @@ Per QoS four measurements, each with a null broker of its own:
     received                a subscribing worker that is played messages as fast as its socket takes them, with rows
     schedule error          a publishing worker at a moderate constant rate
 
-A rate per core is messages per second of the worker's own CPU time, its writing thread included.
+The first uses one connection, the others as many as the set-up has (lab/setups.py).
+A rate per core is messages per second of the worker's own CPU time, its writing thread included; the plain rate may
+be what the null broker can do, where TLS or very many connections keep it busy.
 The null broker counts too; where the counts disagree there is no calibration.
 """
 
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,22 +29,27 @@ from brokerlab.brokers.base import Node
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.process import BrokerProcess
 from brokerlab.errors import RunError
-from brokerlab.lab.calibration import FORMAT, USUAL_BYTES, Json
+from brokerlab.lab.calibration import FORMAT, Json
 from brokerlab.lab.machine import machine_facts, versions
 from brokerlab.lab.proof import prove_ready
 from brokerlab.lab.sampling import read_cpu_ns
+from brokerlab.lab.setups import USUAL, SetUp
 from brokerlab.lab.verdict import read_meter
 from brokerlab.load import nullbroker
 from brokerlab.load.ceiling import Ceiling, send_ceiling
 from brokerlab.load.client import Client as PlainClient
+from brokerlab.load.client import Login
 from brokerlab.load.crew import Crew
-from brokerlab.load.spec import Client, Go, WorkerSpec
+from brokerlab.load.features5 import publish_properties
+from brokerlab.load.spec import Client, Entrance, Go, WorkerSpec
 from brokerlab.record.directory import RunDirectory
-from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
+from brokerlab.study.values import Arrivals, Qos, Schedule, Transport, Workload
 
 MODERATE_PER_S = 1_000.0
 _HOST = nullbroker.HOST
 _PUBLISHER, _SUBSCRIBER = "publishers/0", "subscribers/0"
+_SATURATE = Schedule(Arrivals.SATURATE)
+_FOLDER = "brokerlab-calibrate-"
 _ANSWER_S = 5.0
 _LEAD_NS = 100_000_000
 _SETTLE_NS = 60_000_000_000
@@ -54,9 +61,18 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _SetUp:
+class Null:
+    """A null broker that runs, and how clients get in."""
+
+    process: BrokerProcess
+    login: Login
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    setup: SetUp
     qos: int
-    payload_bytes: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +80,28 @@ class _Received(Ceiling):
     resolution_ms: dict[str, float]
 
 
-def calibrate(*, seconds: float, say: Say, payload_bytes: int = USUAL_BYTES) -> Json:
-    """Measures everything; `say` is told what is measured next."""
-    levels = {f"qos{qos}": _level(_SetUp(qos, payload_bytes), seconds, say) for qos in (0, 1, 2)}
+def calibrate(*, seconds: float, say: Say, setup: SetUp = USUAL, levels: Sequence[int] = (0, 1, 2)) -> Json:
+    """Measures one set-up at these QoS; `say` is told what is measured next."""
+    measured = {f"qos{qos}": _measured(_Level(setup, qos, seconds), say) for qos in levels}
     return {
         "format": FORMAT,
         "measured_at_wall_ns": time.time_ns(),
         "seconds": seconds,
-        "payload_bytes": payload_bytes,
+        "set_up": setup.text,
+        **setup.facts,
         "machine": machine_facts(),
         "versions": versions(),
-        **levels,
+        **measured,
     }
 
 
-def _level(asked: _SetUp, seconds: float, say: Say) -> Json:
+def _measured(asked: _Level, say: Say) -> Json:
     say(f"QoS {asked.qos}: publishing without rows")
-    sent = _publish_bare(asked, seconds)
+    sent = _publish_bare(asked)
     say(f"QoS {asked.qos}: publishing with rows")
-    recorded = _publish_recorded(asked, seconds / 2, sent.messages / sent.wall_ns * 1e9)
+    recorded = _publish_recorded(asked, sent.messages / sent.wall_ns * 1e9)
     say(f"QoS {asked.qos}: receiving")
-    received = _receive(asked, seconds)
+    received = _receive(asked)
     say(f"QoS {asked.qos}: schedule at {MODERATE_PER_S:,.0f}/s")
     return {
         **_rates("published", sent),
@@ -95,7 +112,7 @@ def _level(asked: _SetUp, seconds: float, say: Say) -> Json:
             "published_recorded": _cpu_us(recorded),
             "received": _cpu_us(received),
         },
-        "schedule_error_ms": _schedule_error_ms(asked, seconds),
+        "schedule_error_ms": _schedule_error_ms(asked),
         "receive_resolution_ms": received.resolution_ms,
     }
 
@@ -114,63 +131,63 @@ def _cpu_us(reached: Ceiling) -> float:
 # -- the four measurements ----------------------------------------------------------------------------------------
 
 
-def _publish_bare(asked: _SetUp, seconds: float) -> Ceiling:
-    with inventory.temporary_folder("brokerlab-calibrate-") as folder:
-        with null_broker(folder) as broker:
-            reached = send_ceiling(_spec(_PUBLISHER, asked, broker, Schedule(Arrivals.SATURATE)), seconds=seconds)
-        require_equal(broker, "received", reached.messages)
+def _publish_bare(asked: _Level) -> Ceiling:
+    with inventory.temporary_folder(_FOLDER) as folder:
+        with null_broker(folder, asked.setup.transport) as null:
+            reached = send_ceiling(_spec(_PUBLISHER, asked, null, _SATURATE), seconds=asked.seconds)
+        require_equal(null.process, "received", reached.messages)
     return reached
 
 
-def _publish_recorded(asked: _SetUp, seconds: float, asked_per_s: float) -> Ceiling:
+def _publish_recorded(asked: _Level, asked_per_s: float) -> Ceiling:
     """A worker that is asked for the rate that the bare path reached, which it cannot keep while it records."""
-    with inventory.temporary_folder("brokerlab-calibrate-") as folder:
-        with null_broker(folder) as broker:
-            spec = _spec(_PUBLISHER, asked, broker, Schedule(Arrivals.CONSTANT, rate_per_s=asked_per_s))
+    with inventory.temporary_folder(_FOLDER) as folder:
+        with null_broker(folder, asked.setup.transport) as null:
+            spec = _spec(_PUBLISHER, asked, null, _constant(asked, asked_per_s))
             with Crew([spec]) as crew:
                 crew.connect(timeout_s=_ANSWER_S)
                 pid = crew.pids()[_PUBLISHER]
                 before_ns, start_ns = read_cpu_ns(pid), time.monotonic_ns() + _LEAD_NS
-                crew.go(Go(start_ns, start_ns, start_ns + int(seconds * 1e9)))
+                crew.go(Go(start_ns, start_ns, start_ns + int(asked.seconds / 2 * 1e9)))
                 if crew.sent(deadline_ns=start_ns + _SETTLE_NS) is None:
                     raise RunError(f"the publisher did not finish within {_SETTLE_NS / 1e9:g} s")
                 wall_ns = time.monotonic_ns() - start_ns
                 used_ns = _settled_cpu_ns(pid) - before_ns
                 stopped = crew.stop()[_PUBLISHER]
-        require_equal(broker, "received", stopped.messages)
+        require_equal(null.process, "received", stopped.messages)
     return Ceiling(stopped.messages, wall_ns, used_ns)
 
 
-def _receive(asked: _SetUp, seconds: float) -> _Received:
-    with inventory.temporary_folder("brokerlab-calibrate-") as folder:
-        with null_broker(folder) as broker:
-            spec = _spec(_SUBSCRIBER, asked, broker, Schedule(Arrivals.SATURATE))
+def _receive(asked: _Level) -> _Received:
+    with inventory.temporary_folder(_FOLDER) as folder:
+        with null_broker(folder, asked.setup.transport) as null:
+            spec = _spec(_SUBSCRIBER, asked, null, _SATURATE)
             with Crew([spec]) as crew:
                 crew.connect(timeout_s=_ANSWER_S)
                 crew.subscribe(timeout_s=_ANSWER_S)
                 pid = crew.pids()[_SUBSCRIBER]
                 before_ns, start_ns = read_cpu_ns(pid), time.monotonic_ns() + _LEAD_NS
-                end_ns = start_ns + int(seconds * 1e9)
+                end_ns = start_ns + int(asked.seconds * 1e9)
                 crew.go(Go(start_ns, start_ns, end_ns))
-                play(broker.node.port, start_ns, end_ns, payload_bytes=asked.payload_bytes)
-                crew.drain({_SUBSCRIBER: played(broker)}, deadline_ns=end_ns + _SETTLE_NS)
+                play(null, start_ns, end_ns, setup=asked.setup)
+                crew.drain({_SUBSCRIBER: played(null.process)}, deadline_ns=end_ns + _SETTLE_NS)
                 used_ns = _settled_cpu_ns(pid) - before_ns
                 stopped = crew.stop()[_SUBSCRIBER]
-        require_equal(broker, "played", stopped.messages)
+        require_equal(null.process, "played", stopped.messages)
         return _Received(stopped.messages, end_ns - start_ns, used_ns, _resolution_ms(RunDirectory(folder)))
 
 
-def _schedule_error_ms(asked: _SetUp, seconds: float) -> Json:
-    with inventory.temporary_folder("brokerlab-calibrate-") as folder:
-        with null_broker(folder) as broker:
-            spec = _spec(_PUBLISHER, asked, broker, Schedule(Arrivals.CONSTANT, rate_per_s=MODERATE_PER_S))
+def _schedule_error_ms(asked: _Level) -> Json:
+    with inventory.temporary_folder(_FOLDER) as folder:
+        with null_broker(folder, asked.setup.transport) as null:
+            spec = _spec(_PUBLISHER, asked, null, _constant(asked, MODERATE_PER_S))
             with Crew([spec]) as crew:
                 crew.connect(timeout_s=_ANSWER_S)
                 start_ns = time.monotonic_ns() + _LEAD_NS
-                crew.go(Go(start_ns, start_ns, start_ns + int(seconds * 1e9)))
+                crew.go(Go(start_ns, start_ns, start_ns + int(asked.seconds * 1e9)))
                 crew.sent(deadline_ns=start_ns + _SETTLE_NS)
                 stopped = crew.stop()
-        require_equal(broker, "received", stopped[_PUBLISHER].messages)
+        require_equal(null.process, "received", stopped[_PUBLISHER].messages)
     meter = read_meter(stopped)
     return {"rate": MODERATE_PER_S, "p50": meter.lag_p50_ms, "p99": meter.lag_p99_ms, "max": meter.lag_max_ms}
 
@@ -179,37 +196,70 @@ def _schedule_error_ms(asked: _SetUp, seconds: float) -> Json:
 
 
 @contextmanager
-def null_broker(folder: Path) -> Iterator[BrokerProcess]:
+def null_broker(folder: Path, transport: Transport = Transport.TCP) -> Iterator[Null]:
     port = free_port(_HOST)
-    node = Node((sys.executable, "-P", "-m", nullbroker.__name__, str(port)), _HOST, port)
+    files, login = _certified(folder, transport) if transport.is_encrypted else ((), Login(Entrance(transport)))
+    node = Node((sys.executable, "-P", "-m", nullbroker.__name__, str(port), transport, *files), _HOST, port)
     with BrokerProcess(node, folder=folder / "null") as process:
-        prove_ready(process, _HOST, port)
-        yield process
+        prove_ready(process, _HOST, port, login=login)
+        yield Null(process, login)
 
 
-def _spec(node: str, asked: _SetUp, broker: BrokerProcess, schedule: Schedule) -> WorkerSpec:
-    return meter_spec(node, asked.qos, broker, schedule, payload_bytes=asked.payload_bytes)
+def _certified(folder: Path, transport: Transport) -> tuple[tuple[str, ...], Login]:
+    """The files of a certificate for the null broker, and who trusts it."""
+    # Loaded where it is needed, as in lab/access.py.
+    from brokerlab.lab.certificates import Authority, keep  # noqa: PLC0415
+
+    authority = Authority()
+    certificate, key = authority.broker(_HOST)
+    files = str(keep(folder, "broker.pem", certificate)), str(keep(folder, "broker.key", key))
+    return files, Login(Entrance(transport, keep(folder, "authority.pem", authority.pem)))
 
 
-def meter_spec(
-    node: str, qos: int, broker: BrokerProcess, schedule: Schedule, *, payload_bytes: int = USUAL_BYTES
-) -> WorkerSpec:
+def _constant(asked: _Level, per_s: float) -> Schedule:
+    return Schedule(Arrivals.CONSTANT, rate_per_s=per_s / asked.setup.publishers)
+
+
+def _spec(node: str, asked: _Level, null: Null, schedule: Schedule) -> WorkerSpec:
+    return meter_spec(node, asked.qos, null, schedule, setup=asked.setup)
+
+
+def meter_spec(node: str, qos: int, null: Null, schedule: Schedule, *, setup: SetUp = USUAL) -> WorkerSpec:
+    connections = setup.publishers if node == _PUBLISHER else setup.subscribers
     return WorkerSpec(
         node=node,
         index=0,
         host=_HOST,
-        port=broker.node.port,
-        clients=(Client(0, "calibrate", "null/0"),),
-        workload=Workload(payload_bytes=payload_bytes, schedule=schedule, qos=Qos(qos)),
+        port=null.process.node.port,
+        clients=tuple(Client(number, f"calibrate{number}", f"null/{number}") for number in range(connections)),
+        workload=replace(_workload(setup), schedule=schedule, qos=Qos(qos)),
         fan_out=1.0,
         seed=1,
-        run=broker.folder.parent,
+        run=null.process.folder.parent,
+        entrance=null.login.entrance,
     )
 
 
-def play(port: int, start_ns: int, end_ns: int, *, payload_bytes: int = USUAL_BYTES) -> None:
-    order = {"start_ns": start_ns, "end_ns": end_ns, "payload_bytes": payload_bytes}
-    with PlainClient(_HOST, port) as client:
+def _workload(setup: SetUp) -> Workload:
+    return Workload(
+        publishers=setup.publishers,
+        subscribers=setup.subscribers,
+        payload_bytes=setup.payload_bytes,
+        protocol=setup.protocol,
+        transport=setup.transport,
+        mqtt5=setup.mqtt5,
+    )
+
+
+def play(null: Null, start_ns: int, end_ns: int, *, setup: SetUp = USUAL) -> None:
+    """Orders what the subscribers are to be played: messages with all that a publisher of the set-up gives them."""
+    order = {
+        "start_ns": start_ns,
+        "end_ns": end_ns,
+        "payload_bytes": setup.payload_bytes,
+        "properties": publish_properties(Client(0, "", "null/0"), _workload(setup)).hex(),
+    }
+    with PlainClient(_HOST, null.process.node.port, login=null.login) as client:
         client.publish(nullbroker.CONTROL_TOPIC, json.dumps(order).encode())
 
 

@@ -2,17 +2,19 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from brokerlab.errors import UserError
 from brokerlab.lab.machine import machine_facts
+from brokerlab.lab.setups import MOST_BYTES, USUAL, SetUp, setup_from, setups_of
 from brokerlab.record.manifest import read_manifest, replace_json
+from brokerlab.study.plan import Cell
+from brokerlab.study.quantity import bytes_text
 
 FORMAT = 1
-USUAL_BYTES = 64  # of payloads
 Json = dict[str, Any]
 _IDENTITY = ("host", "cores", "memory_bytes", "cpu_model", "kernel")
 
@@ -27,15 +29,30 @@ def calibration_path() -> Path:
 
 
 def store_calibration(content: Json) -> Path:
-    """Keeps a calibration for the runs that follow, beside those of other sizes of payloads; where."""
+    """Keeps a calibration for the runs that follow, beside those of other set-ups; where.
+
+    Levels that it does not have are kept as they were.
+    """
     path = calibration_path()
-    kept = calibration_section()["value"] or {}
-    sizes = {_size(each): each for each in (kept, *kept.pop("others", ())) if each} | {_size(content): content}
-    first, *others = sorted(sizes.values(), key=lambda each: (_size(each) != USUAL_BYTES, _size(each)))
+    every = {setup_from(each): each for each in _read(path)}
+    own = setup_from(content)
+    every[own] = every.get(own, {}) | content
+    ordered = sorted(every.items(), key=lambda each: (each[0] != USUAL, each[0].text))
+    first, *others = (kept for _, kept in ordered)
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_json(path, first | ({"others": others} if others else {}))
     return path
+
+
+def _read(path: Path) -> list[Json]:
+    """Those that are kept: the usual set-up first. A damaged file holds none."""
+    try:
+        first = read_manifest(path) if path.exists() else {}
+    except UserError:
+        return []
+    others = first.pop("others", [])
+    return [first, *others] if first else []
 
 
 def require_place() -> None:
@@ -57,19 +74,37 @@ def _explained(path: Path) -> Iterator[None]:
         ) from problem
 
 
-def _size(content: Json) -> int:
-    return int(content.get("payload_bytes", USUAL_BYTES))
+def calibration_section(setup: SetUp = USUAL, qos: int | None = None) -> Json:
+    """For a manifest: {"value": the calibration of this set-up or null, "reason": why it is null}.
 
-
-def calibration_section() -> Json:
-    """For a manifest: {"value": the calibration or null, "reason": why it is null}.
-
-    It is that of the usual size, with those of other sizes below "others".
+    With a QoS it must have been measured at that.
     """
     path = calibration_path()
     if not path.exists():
         return {"value": None, "reason": "this machine was never calibrated: brokerlab calibrate"}
     try:
-        return {"value": read_manifest(path), "reason": None}
+        read_manifest(path)
     except UserError as problem:
         return {"value": None, "reason": problem.message}
+    for each in _read(path):
+        if setup_from(each) == setup and (qos is None or f"qos{qos}" in each):
+            return {"value": each, "reason": None}
+    level = "" if qos is None else f" at QoS {qos}"
+    return {"value": None, "reason": _why_not(setup) or f"the meter was not calibrated for {setup.text}{level}"}
+
+
+def _why_not(setup: SetUp) -> str:
+    """Why this set-up cannot be calibrated; empty if it can."""
+    if setup.payload_bytes > MOST_BYTES:
+        return f"payloads over {bytes_text(MOST_BYTES)} are not calibrated"
+    return ""
+
+
+def missing_setups(cells: Iterable[Cell]) -> dict[SetUp, list[int]]:
+    """What these cells use and this machine has no calibration of, though it can have one."""
+    missing = {
+        setup: [qos for qos in levels if calibration_section(setup, qos)["value"] is None]
+        for setup, levels in setups_of(cells).items()
+        if not _why_not(setup)
+    }
+    return {setup: levels for setup, levels in missing.items() if levels}

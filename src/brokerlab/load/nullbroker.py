@@ -1,11 +1,12 @@
 """A broker that does nothing, to measure the meter with: a sink for publishers, a source for subscribers.
 
-    python -m brokerlab.load.nullbroker PORT
+    python -m brokerlab.load.nullbroker PORT [TRANSPORT [CERTIFICATE KEY]]
 
+It speaks MQTT 3.1, 3.1.1 and 5.0, over TCP unless it is told another transport (tls, ws, wss).
 Publishers: everything is read, counted, acknowledged and forgotten.
-Subscribers: after a message on CONTROL_TOPIC, {"start_ns", "end_ns", "payload_bytes"}, each is played messages as
-fast as its socket takes them, with correct identities and the time now as their intended time; above QoS 0 at
-most WINDOW of them are in flight. What is published is not delivered, but for the readiness proof.
+Subscribers: after a message on CONTROL_TOPIC (playing.Play as JSON) each is played messages as fast as its connection
+takes them, with correct identities and the time now as their intended time; above QoS 0 at most playing.WINDOW of
+them are in flight. What is published is not delivered, but for the readiness proof.
 When it has played, and at its end (SIGTERM), it prints what it counted, as one line of JSON.
 """
 
@@ -14,16 +15,21 @@ import json
 import select
 import signal
 import socket
+import ssl
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 
 from brokerlab.errors import ExitCode
 from brokerlab.load import nullwalk, wire
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.openfiles import raise_open_files
 from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import (
+    LEVELS,
+    PROTOCOL_LEVEL,
     ConnAck,
     Connect,
     Disconnect,
@@ -35,111 +41,55 @@ from brokerlab.load.packets import (
     SubAck,
     Subscribe,
     decode_length,
+    encode_length,
 )
 from brokerlab.load.parser import Parser
+from brokerlab.load.playing import Count, Play, Player, Subscription
+from brokerlab.load.properties import RECEIVE_MAXIMUM, TOPIC_ALIAS_MAXIMUM, encode_properties, number_of
+from brokerlab.load.served import served, server_context
+from brokerlab.load.streaming import Stream, Wait
 from brokerlab.load.topics import PROOF_PREFIX
+from brokerlab.study.values import Transport
 
 HOST = "127.0.0.1"
 CONTROL_TOPIC = nullwalk.PLAIN_PREFIX + "null/play"
-WINDOW = 20_000  # messages in flight to one subscriber at QoS 1 and 2
-_BLOCK_BYTES = 256 * 1024
 _BUFFER_BYTES = 1 << 20
 _PLAIN = np.frombuffer(nullwalk.PLAIN_PREFIX.encode(), dtype=np.uint8).copy()
+_USAGE = "usage: python -m brokerlab.load.nullbroker PORT [tcp | ws | tls CERTIFICATE KEY | wss CERTIFICATE KEY]"
+_BACKLOG = 4096
+_CONNECT = 1  # the kind of packet
 _IDLE_S = 0.05
 _ALERT_S = 0.001  # with an order to play
-
-
-@dataclass(slots=True)
-class Count:
-    """What the null broker saw."""
-
-    received: int = 0  # messages of publishers, each once
-    received_payload_bytes: int = 0
-    repeated: int = 0  # QoS 2 messages that came again before their release
-    released: int = 0  # PUBRELs
-    played: int = 0  # messages handed to subscribers' sockets
-    completed: int = 0  # of these at QoS 1 and 2: acknowledged to the end
-    unknown: int = 0  # acknowledgements of nothing in flight
-    last_played_ns: int = 0  # on the monotonic clock
-
-
-@dataclass(frozen=True, slots=True)
-class Play:
-    """When subscribers are played messages, on the monotonic clock."""
-
-    start_ns: int = 0
-    end_ns: int = 0
-    payload_bytes: int = 64
-
-
-class Player:
-    """The messages to one subscriber: built in blocks, numbered from 0, with a window above QoS 0."""
-
-    def __init__(self, topic: str, qos: int, outbox: Outbox, play: Play) -> None:
-        filler = bytes(max(0, play.payload_bytes - wire.IDENTITY_BYTES))
-        self._template, self._id_at, self._payload_at = wire.publish_template(
-            topic, payload_bytes=play.payload_bytes, qos=qos, retain=False, filler=filler
-        )
-        self._qos, self._outbox, self._play = qos, outbox, play
-        self._block = max(1, _BLOCK_BYTES // self._template.size)
-        self._in_flight = np.zeros(65_536, dtype=np.uint8)  # packet identifiers
-        self._counts = np.zeros(2, dtype=np.int64)
-        self._following = 0
-
-    def wants_to_send(self, now: int) -> bool:
-        return self._play.start_ns <= now < self._play.end_ns and self._room() > 0
-
-    def _room(self) -> int:
-        return WINDOW - (self._following - self.completed) if self._qos else self._block
-
-    def fill(self, now: int, count: Count) -> None:
-        """Queues one block of messages."""
-        size = min(self._block, self._room())
-        out = np.empty(size * self._template.size, dtype=np.uint8)
-        intended = np.full(size, now, dtype=np.int64)
-        wire.build_publishes(self._template, self._id_at, self._payload_at, 0, self._following, intended, out)
-        if self._qos:
-            self._in_flight[np.arange(self._following, self._following + size) % wire.PACKET_IDS + 1] = 1
-        self._following += size
-        self._outbox.put(memoryview(out.data), stride=self._template.size)
-        count.played += size
-        count.last_played_ns = now
-
-    def acknowledge(self, view: wire.Bytes, length: int, at: int, releases: wire.Bytes) -> tuple[int, int, int]:
-        """Next position, bytes of PUBRELs, why the walk stopped."""
-        return nullwalk.walk_completions(view, length, at, self._in_flight, releases, self._counts)
-
-    @property
-    def completed(self) -> int:
-        return int(self._counts[nullwalk.COMPLETED])
-
-    @property
-    def unknown(self) -> int:
-        return int(self._counts[nullwalk.UNKNOWN])
 
 
 class Peer:
     """One client's connection."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        self.socket = sock
-        self.outbox = Outbox(sock)
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.outbox = Outbox(stream)
+        self.is_open = False  # whether its handshakes are done
         self.unread = b""
+        self.level = PROTOCOL_LEVEL
+        self.receive_maximum: int | None = None
         self.held = np.zeros(65_536, dtype=np.uint8)
-        self.subscription: tuple[str, int] | None = None
+        self.subscription: Subscription | None = None
         self.player: Player | None = None
 
 
 class NullBroker:
     """One thread, one epoll; `serve` runs until `stop` is called."""
 
-    def __init__(self, listener: socket.socket) -> None:
+    def __init__(
+        self, listener: socket.socket, transport: Transport = Transport.TCP, context: ssl.SSLContext | None = None
+    ) -> None:
         listener.setblocking(False)
+        self._transport, self._context = transport, context
         self._listener = listener
         self._epoll = select.epoll()
         self._epoll.register(listener.fileno(), select.EPOLLIN)
         self._peers: dict[int, Peer] = {}
-        self._play = Play()
+        self._play, self._is_playing = Play(), False
         self._idle_s = _IDLE_S
         self._is_over = False
         self._buffer = bytearray(_BUFFER_BYTES)
@@ -184,22 +134,32 @@ class NullBroker:
 
     def _accept(self) -> None:
         sock, _ = self._listener.accept()
-        sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._peers[sock.fileno()] = Peer(sock)
+        self._peers[sock.fileno()] = Peer(served(sock, self._transport, self._context))
         self._epoll.register(sock.fileno(), select.EPOLLIN)
 
     def _ready(self, fd: int, peer: Peer, event: int) -> None:
         try:
-            if event & ~select.EPOLLOUT:
-                self._read(peer)
+            if not peer.is_open and not self._shake(fd, peer):
+                return
+            with contextlib.suppress(BlockingIOError):  # nothing to read after all: epoll may wake for less (epoll(7))
+                if event & ~select.EPOLLOUT:
+                    self._read(peer)
+                while peer.stream.has_more:  # of which epoll does not tell
+                    self._read(peer)
             self._write(fd, peer)
-        except BlockingIOError:
-            return  # nothing to read after all: epoll may wake for less (epoll(7))
         except OSError as problem:  # the client left, or says what MQTT does not allow
             if isinstance(problem, ConnectionAbortedError):
                 print(f"closed a connection: {problem}", file=sys.stderr, flush=True)
             self._close(fd)
+
+    def _shake(self, fd: int, peer: Peer) -> bool:
+        """Whether its handshakes are done."""
+        wait = peer.stream.shake()
+        peer.is_open = wait is Wait.NOTHING
+        if not peer.is_open:
+            self._epoll.modify(fd, select.EPOLLOUT if wait is Wait.WRITE else select.EPOLLIN)
+        return peer.is_open
 
     def _close(self, fd: int) -> None:
         peer = self._peers.pop(fd)
@@ -207,7 +167,7 @@ class NullBroker:
             self.count.completed += peer.player.completed
             self.count.unknown += peer.player.unknown
         self._epoll.unregister(fd)
-        peer.socket.close()
+        peer.stream.close()
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -216,7 +176,7 @@ class NullBroker:
         if length == len(self._buffer):
             raise ConnectionAbortedError(f"a packet is longer than {length} bytes")
         self._buffer[:length] = peer.unread
-        got = peer.socket.recv_into(memoryview(self._buffer)[length:])
+        got, _ = peer.stream.read(memoryview(self._buffer)[length:])
         if not got:
             raise ConnectionResetError("the client closed the connection")
         length += got
@@ -233,7 +193,9 @@ class NullBroker:
 
     def _walk(self, peer: Peer, length: int, at: int) -> tuple[int, int, int]:
         if peer.player is None:
-            return nullwalk.walk_publications(self._view, length, at, _PLAIN, peer.held, self._answers, self._received)
+            return nullwalk.walk_publications(
+                self._view, length, at, peer.level, _PLAIN, peer.held, self._answers, self._received
+            )
         return peer.player.acknowledge(self._view, length, at, self._answers)
 
     def _take_plain(self, peer: Peer, length: int, at: int) -> int:
@@ -241,21 +203,35 @@ class NullBroker:
         found = decode_length(self._buffer, at + 1)
         if found is None or found[0] + found[1] > length:
             raise ConnectionAbortedError("a packet is malformed")
-        end = found[0] + found[1]
+        begin, end = found[1], found[0] + found[1]
+        if self._buffer[at] >> 4 == _CONNECT:
+            peer.level = self._level_of(begin, end)
         try:
-            packet = Parser().feed(bytes(self._buffer[at:end]))[0]
+            packet = Parser(peer.level).feed(bytes(self._buffer[at:end]))[0]
         except MalformedPacketError as problem:
             raise ConnectionAbortedError(str(problem)) from problem
         self._answer(peer, packet)
         return end
 
+    def _level_of(self, begin: int, end: int) -> int:
+        """What the body of a CONNECT says of itself, behind the name of the protocol."""
+        place = begin + 2 + int.from_bytes(self._buffer[begin : begin + 2], "big")
+        level = self._buffer[place] if place < end else 0
+        if level not in LEVELS.values():
+            raise ConnectionAbortedError(f"there is no MQTT of level {level}")
+        return level
+
     def _answer(self, peer: Peer, packet: Packet) -> None:
         match packet:
-            case Connect():
-                peer.outbox.put(memoryview(ConnAck().encode()))
-            case Subscribe(packet_id=packet_id, filters=filters):
-                peer.subscription = filters[0][:2]
-                peer.outbox.put(memoryview(SubAck(packet_id, tuple(asked[1] for asked in filters)).encode()))
+            case Connect(properties=said):
+                peer.receive_maximum = number_of(said, RECEIVE_MAXIMUM)
+                allowed = ((TOPIC_ALIAS_MAXIMUM, wire.PACKET_IDS),) if peer.level >= 5 else ()
+                peer.outbox.put(memoryview(ConnAck(properties=allowed).encode(peer.level)))
+            case Subscribe(packet_id=packet_id, filters=((name, options), *_) as filters, properties=said):
+                identifier = encode_properties(said, encode_length)
+                peer.subscription = Subscription(name, options & 3, peer.level, identifier, peer.receive_maximum)
+                granted = tuple(asked & 3 for _, asked in filters)
+                peer.outbox.put(memoryview(SubAck(packet_id, granted).encode(peer.level)))
             case PingReq():
                 peer.outbox.put(memoryview(PingResp().encode()))
             case Publish(topic=topic, payload=payload) if topic == CONTROL_TOPIC:
@@ -270,8 +246,8 @@ class NullBroker:
     def _echo(self, message: Publish) -> None:
         """Delivers a message of the readiness proof."""
         for fd, peer in self._peers.items():
-            if peer.subscription and peer.subscription[0] == message.topic:
-                peer.outbox.put(memoryview(Publish(message.topic, message.payload).encode()))
+            if peer.subscription and peer.subscription.filter == message.topic:
+                peer.outbox.put(memoryview(Publish(message.topic, message.payload).encode(peer.level)))
                 self._epoll.modify(fd, select.EPOLLIN | select.EPOLLOUT)
 
     # -- writing --------------------------------------------------------------------------------------------------
@@ -282,19 +258,23 @@ class NullBroker:
             return
         now = now_ns()
         if self._play.start_ns <= now < self._play.end_ns:
-            self._start_players()
+            if not self._is_playing:
+                self._start_players()
         elif now >= self._play.end_ns:
-            self._play, self._idle_s = Play(), _IDLE_S
+            self._play, self._is_playing, self._idle_s = Play(), False, _IDLE_S
             print(json.dumps(asdict(self._total())), flush=True)
 
     def _start_players(self) -> None:
-        """Gives every subscriber of the load its player."""
-        for fd, peer in self._peers.items():
-            if peer.player is None and peer.subscription and not peer.subscription[0].startswith(PROOF_PREFIX):
-                name, qos = peer.subscription
-                topic = name.replace("#", "0").replace("+", "0")
-                peer.player = Player(topic, qos, peer.outbox, self._play)
-                self._epoll.modify(fd, select.EPOLLIN | select.EPOLLOUT)
+        """Gives every subscriber of the load its player: they have subscribed before the order comes."""
+        listening = {
+            fd: (peer, peer.subscription)
+            for fd, peer in self._peers.items()
+            if peer.subscription and not peer.subscription.filter.startswith(PROOF_PREFIX)
+        }
+        self._is_playing = True
+        for fd, (peer, asked) in listening.items():
+            peer.player = Player(asked, peer.outbox, self._play, players=len(listening))
+            self._epoll.modify(fd, select.EPOLLIN | select.EPOLLOUT)
 
     def _write(self, fd: int, peer: Peer) -> None:
         """Hands over what waits, and one block more for a subscriber that has room."""
@@ -308,11 +288,15 @@ class NullBroker:
 
 def main(arguments: list[str]) -> int:
     """The null broker as a program; its exit code."""
-    if len(arguments) != 1 or not arguments[0].isdecimal():
-        print("usage: python -m brokerlab.load.nullbroker PORT", file=sys.stderr)
+    try:
+        port, transport = int(arguments[0]), Transport(arguments[1] if arguments[1:] else "tcp")
+        context = server_context(*map(Path, arguments[2:])) if transport.is_encrypted else None
+    except (IndexError, TypeError, ValueError, OSError) as problem:
+        print(f"{_USAGE}\n{problem}", file=sys.stderr)
         return ExitCode.BAD_INPUT
-    with socket.create_server((HOST, int(arguments[0]))) as listener:
-        broker = NullBroker(listener)
+    raise_open_files()
+    with socket.create_server((HOST, port), backlog=_BACKLOG) as listener:
+        broker = NullBroker(listener, transport, context)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, broker.stop)
         count = broker.serve()

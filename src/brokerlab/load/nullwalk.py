@@ -32,13 +32,38 @@ def _begins_with(buffer: Bytes, at: int, length: int, prefix: Bytes) -> bool:
     return True
 
 
-@njit("UniTuple(i8, 3)(u1[::1], i8, i8, u1[::1], u1[::1], u1[::1], i8[::1])", cache=True, nogil=True)
+@njit("i8(u1[::1], i8, i8)", cache=True, nogil=True)
+def _after_properties(buffer: Bytes, at: int, end: int) -> int:
+    """Where what follows a block of properties begins; behind `end` where that is not so."""
+    size = np.int64(0)
+    for k in range(4):
+        if at + k >= end:
+            break
+        digit = np.int64(buffer[at + k])
+        size |= (digit & 0x7F) << (7 * k)
+        if digit < 0x80:
+            return at + k + 1 + size
+    return end + 1
+
+
+@njit("i8(u1[::1], i8, i8, u1[::1], i8)", cache=True, nogil=True)
+def _answer(out: Bytes, used: int, first: int, buffer: Bytes, identified: int) -> int:
+    """Writes an acknowledgement of the identifier at this place, which begins so; the bytes that are used then."""
+    out[used] = first
+    out[used + 1] = 2
+    out[used + 2] = buffer[identified]
+    out[used + 3] = buffer[identified + 1]
+    return used + 4
+
+
+@njit("UniTuple(i8, 3)(u1[::1], i8, i8, i8, u1[::1], u1[::1], u1[::1], i8[::1])", cache=True, nogil=True)
 def walk_publications(
-    buffer: Bytes, length: int, at: int, plain: Bytes, held: Bytes, acks: Bytes, counts: Longs
+    buffer: Bytes, length: int, at: int, level: int, plain: Bytes, held: Bytes, acks: Bytes, counts: Longs
 ) -> tuple[int, int, int]:
     """Counts a publisher's messages from `at` on and writes the acknowledgements that they ask for.
 
-    `held` marks identifiers of QoS 2 between PUBLISH and PUBREL: the same one again is no second message.
+    `level` is that of the protocol: from 5 on properties stand before the payload. `held` marks identifiers of QoS 2
+    between PUBLISH and PUBREL: the same one again is no second message.
     Returns (next position, bytes of acknowledgements, why it stopped: NEED_MORE, OTHER, MALFORMED or FULL of wire.py).
     """
     used = 0
@@ -68,22 +93,21 @@ def walk_publications(
             if size < 2 or qos == 3:
                 return at, used, 2
             name = np.int64(buffer[begin]) << 8 | buffer[begin + 1]
-            payload = begin + 2 + name + (2 if qos else 0)
+            identified = begin + 2 + name
+            payload = identified + (2 if qos else 0)
+            if level >= 5:
+                payload = _after_properties(buffer, payload, end)
             if payload > end:
                 return at, used, 2
             if _begins_with(buffer, begin + 2, name, plain):
                 return at, used, 1
             is_new = True
             if qos:
-                identifier = np.int64(buffer[payload - 2]) << 8 | buffer[payload - 1]
+                identifier = np.int64(buffer[identified]) << 8 | buffer[identified + 1]
                 if qos == 2:
                     is_new = held[identifier] == 0
                     held[identifier] = 1
-                acks[used] = 0x40 if qos == 1 else 0x50
-                acks[used + 1] = 2
-                acks[used + 2] = buffer[payload - 2]
-                acks[used + 3] = buffer[payload - 1]
-                used += 4
+                used = _answer(acks, used, 0x40 if qos == 1 else 0x50, buffer, identified)
             if is_new:
                 counts[0] += 1
                 counts[1] += end - payload
@@ -92,11 +116,7 @@ def walk_publications(
         elif kind == 6 and size == 2:
             held[np.int64(buffer[begin]) << 8 | buffer[begin + 1]] = 0
             counts[3] += 1
-            acks[used] = 0x70
-            acks[used + 1] = 2
-            acks[used + 2] = buffer[begin]
-            acks[used + 3] = buffer[begin + 1]
-            used += 4
+            used = _answer(acks, used, 0x70, buffer, begin)
         else:
             return at, used, 1
         at = end
@@ -126,11 +146,7 @@ def walk_completions(
             in_flight[identifier] = 0
             counts[0] += 1
         if kind == 5:
-            out[used] = 0x62
-            out[used + 1] = 2
-            out[used + 2] = buffer[at + 2]
-            out[used + 3] = buffer[at + 3]
-            used += 4
+            used = _answer(out, used, 0x62, buffer, at + 2)
         at += 4
     # Shorter than an acknowledgement: PINGREQ and DISCONNECT have two bytes.
     if at + 2 <= length and buffer[at + 1] == 0:

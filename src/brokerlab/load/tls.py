@@ -50,9 +50,9 @@ def context_for(authority: Path | None, certificate: Path | None) -> ssl.SSLCont
 
 
 class TlsStream:
-    """Implements Stream."""
+    """Implements Stream; without a host it is the side of a server."""
 
-    def __init__(self, sock: socket.socket, context: ssl.SSLContext, host: str) -> None:
+    def __init__(self, sock: socket.socket, context: ssl.SSLContext, host: str | None) -> None:
         sock.setblocking(False)
         self.socket = sock
         self.has_more = False
@@ -60,7 +60,8 @@ class TlsStream:
         self.stages: list[Stage] = []
         self.fileno = sock.fileno
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._is_server = host is None
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=self._is_server, server_hostname=host)
         self._steps = self._shaking()
         self._sealed = memoryview(b"")  # encrypted, but not taken by the kernel yet
         self._records: deque[tuple[int, int]] = deque()  # of `_sealed`: where each ends, and how many bytes it holds
@@ -98,6 +99,7 @@ class TlsStream:
             yield from self._flushing()
             while not is_done and not self._fetch_quietly():
                 yield Wait.READ
+        self.has_more = self._is_server and self._incoming.pending > 0  # a client need not wait with its CONNECT
         cipher = self._tls.cipher()
         agreed = f"{self._tls.version()}, {cipher[0] if cipher else 'no cipher'}"
         self.stages.append(Stage("tls", began_ns, now_ns(), agreed))

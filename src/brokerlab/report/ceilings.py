@@ -1,60 +1,97 @@
-"""How near the runs came to what the meter itself can do, by the calibration in their manifests."""
+"""How near the runs came to what the meter itself can do, by the calibration in the manifest of each."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from brokerlab.record.manifest import Json
-from brokerlab.report.numbers import brief, count, known, listed, significant
+from brokerlab.report.numbers import brief, known, listed, significant
 from brokerlab.report.results import Results, Row
+from brokerlab.report.table import Entry, Table, number, text
 
 _WAYS = (("send", "publishing", "publishers", "published_recorded_per_s"),
          ("delivery", "receiving", "subscribers", "received_per_s"))  # fmt: skip
+_COLUMNS = (
+    text("Messages"),
+    text("QoS"),
+    number("Published", "1/s"),
+    number("CPU each", "µs"),
+    number("Received", "1/s"),
+    number("CPU each", "µs"),
+    number("Schedule error p99", "ms"),
+    number("Receive resolution p99", "ms"),
+    number("Most used in publishing", "%"),
+    number("Most used in receiving", "%"),
+)
+
+
+@dataclass(slots=True)
+class _Ceiling:
+    """What one set-up of the load came to at one QoS, and how much of that runs used."""
+
+    level: Json
+    used: dict[str, float] = field(default_factory=dict)  # percent, by what was done
+
+
+def ceilings(results: Results) -> Table:
+    """A row for each set-up and QoS of these runs."""
+    return Table(_COLUMNS, (tuple(_row(*key, each) for key, each in sorted(_found(results).items())),))
+
+
+def _row(setup: str, qos: str, found: _Ceiling) -> tuple[Entry, ...]:
+    level, cpu_us = found.level, found.level.get("cpu_us_per_message", {})
+    return (
+        Entry(setup),
+        Entry(qos),
+        Entry(significant(level["published_recorded_per_s"])),
+        Entry(significant(cpu_us.get("published_recorded"))),
+        Entry(significant(level["received_per_s"])),
+        Entry(significant(cpu_us.get("received"))),
+        Entry(significant(level.get("schedule_error_ms", {}).get("p99"))),
+        Entry(significant(level.get("receive_resolution_ms", {}).get("p99"))),
+        *(Entry(significant(found.used.get(verb))) for _, verb, _, _ in _WAYS),
+    )
 
 
 def ceilings_text(results: Results) -> str:
-    """What the calibration found, and the most that a worker used of it; or why there is none."""
+    """The most that a worker of these runs used of its ceilings; what was not calibrated, and why."""
+    every = _found(results).values()
+    most = [(verb, max((each.used.get(verb, 0.0) for each in every), default=0.0)) for _, verb, _, _ in _WAYS]
+    used = [f"{significant(percent)} % in {verb}" for verb, percent in most if percent]
     sections = [manifest["calibration"] for manifest in results.manifests.values() if "calibration" in manifest]
-    measured = next((each["value"] for each in sections if each["value"]), None)
-    if measured is None:
-        reason = next((each["reason"] for each in sections if each["reason"]), None)
-        return f"How far the meter was from its own ceilings is not known: {reason}." if reason else ""
-    sizes = {row["payload_bytes"] for row in results.runs}
-    alike = [each for each in (measured, *measured.get("others", ())) if {each.get("payload_bytes")} == sizes]
-    measured = alike[0] if alike else measured
-    levels = sorted({str(row["qos"]) for row in results.runs if f"qos{row['qos']}" in measured})
-    told = [
-        f"{count(measured[f'qos{qos}']['published_recorded_per_s'])} published and "
-        f"{count(measured[f'qos{qos}']['received_per_s'])} received at QoS {qos}"
-        for qos in levels
-    ]
-    if not told:
-        return ""
-    used = [f"{significant(percent)} % in {verb}" for verb, percent in _most(results, measured)]
-    most = (
-        f" Workers of these runs came to at most {listed(used, last='and')} of that, on the mean of a run."
-        if used
-        else ""
-    )
-    return (
-        f"Against a broker that does nothing one worker came to {listed(told, last='and')} a second, each message "
-        f"recorded (brokerlab calibrate, payloads of {brief(measured.get('payload_bytes', 64))} B over one connection "
-        f"of TCP).{most}"
-    )
+    reasons = sorted({each["reason"] for each in sections if each["value"] is None and each["reason"]})
+    said = [f"Workers of these runs came to at most {listed(used)} of that, on the mean of a run."] if used else []
+    if reasons:
+        said.append(f"How far the meter was from its own ceilings is not known: {'; '.join(reasons)}.")
+    return " ".join(said)
 
 
-def _most(results: Results, measured: Json) -> Iterator[tuple[str, float]]:
-    runs = {row["run_id"]: row for row in results.runs}
+def _found(results: Results) -> dict[tuple[str, str], _Ceiling]:
+    """By set-up and QoS."""
+    found: dict[tuple[str, str], _Ceiling] = {}
+    for row in results.runs:
+        measured = results.manifests.get(row["run_id"], {}).get("calibration", {}).get("value") or {}
+        qos = str(row["qos"])
+        if (level := measured.get(f"qos{qos}")) is None:
+            continue
+        ceiling = found.setdefault((_setup(measured), qos), _Ceiling(level))
+        for verb, percent in _used(results, row["run_id"], level):
+            ceiling.used[verb] = max(percent, ceiling.used.get(verb, 0.0))
+    return found
+
+
+def _setup(measured: Json) -> str:
+    """In the calibration's own words; before there were several they were all alike but for the size."""
+    return str(measured.get("set_up", f"{brief(measured.get('payload_bytes', 64))} B over TCP, MQTT 3.1.1"))
+
+
+def _used(results: Results, run_id: str, level: Json) -> Iterator[tuple[str, float]]:
     for window, verb, role, ceiling in _WAYS:
-        shares = [
-            100 * per_s / workers / measured[f"qos{runs[row['run_id']]['qos']}"][ceiling]
-            for row in results.throughput
-            if row["window"] == window
-            and row["run_id"] in runs
-            and f"qos{runs[row['run_id']]['qos']}" in measured
-            and (workers := _workers(results, row, role))
-            and (per_s := known(row["published_per_s" if window == "send" else "delivered_per_s"])) is not None
-        ]
-        if shares:
-            yield verb, max(shares)
+        for row in results.throughput:
+            if row["window"] != window or row["run_id"] != run_id or not (workers := _workers(results, row, role)):
+                continue
+            per_s = known(row["published_per_s" if window == "send" else "delivered_per_s"])
+            if per_s is not None:
+                yield verb, 100 * per_s / workers / level[ceiling]
 
 
 def _workers(results: Results, row: Row, role: str) -> int:

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from brokerlab.cli.calibrate import calibrate_once
+from brokerlab.cli.calibrate import calibrate_for
+from brokerlab.cli.studies import prepare
 from brokerlab.lab.calibration import calibration_section, store_calibration
 
 pytestmark = pytest.mark.unit
@@ -25,17 +26,53 @@ def test_calibrate_measures_every_qos_and_keeps_the_result(brokerlab, tmp_path):
         error = level["schedule_error_ms"]
         assert 0 <= error["p50"] <= error["p99"] <= error["max"]
         assert 0 <= level["receive_resolution_ms"]["p50"] <= level["receive_resolution_ms"]["max"]
-    assert measured["payload_bytes"] == 256
+    assert (measured["set_up"], measured["payload_bytes"]) == ("256 B over TCP, MQTT 3.1.1", 256)
     (kept,) = tmp_path.glob("brokerlab/*/calibration.json")
     assert json.loads(kept.read_text()) == measured
 
 
-@pytest.mark.parametrize("payload", ["8 B", "2 MiB", "64"])
-def test_calibrate_refuses_a_payload_that_it_cannot_send(brokerlab, payload):
-    done = brokerlab("calibrate", "--payload", payload)
+def test_calibrate_measures_every_setup_of_a_study(brokerlab, study, tmp_path):
+    """An encrypted WebSocket with properties of MQTT 5, and several connections, each at its own QoS alone."""
+    done = brokerlab(
+        "calibrate", "--study", str(study), "--json", "--seconds", "0.1",
+        *("--set", "scenario.variables={transport: [wss, tcp]}", "--set", "scenario.workload.qos=1"),
+        *("--set", "scenario.workload.protocol='5.0'", "--set", "scenario.workload.mqtt5={user_properties: 3}"),
+        *("--set", "scenario.workload.publishers=3", "--set", "scenario.workload.subscribers=20"),
+        env={"XDG_CACHE_HOME": str(tmp_path)},
+    )  # fmt: skip
 
-    assert done.returncode == 64
-    assert f"--payload {payload}: " in done.stderr
+    assert done.returncode == 0, done.stderr
+    first = json.loads(done.stdout)
+    both = {each["transport"]: each for each in (first, *first["others"])}
+    assert both.keys() == {"tcp", "wss"}
+    for each in both.values():
+        assert (each["publishers"], each["subscribers"], each["protocol"]) == (10, 100, "5.0")
+        assert each["mqtt5"]["user_properties"] == 3
+        assert [name for name in each if name.startswith("qos")] == ["qos1"]
+        assert each["qos1"]["received_per_s"] > 0
+    assert "calibrate: 1 of 2, " in done.stderr
+    (kept,) = tmp_path.glob("brokerlab/*/calibration.json")
+    assert len(json.loads(kept.read_text())["others"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (("--payload", "8 B"), "--payload 8 B: "),
+        (("--payload", "2 MiB"), "--payload 2 MiB: "),
+        (("--payload", "64"), "--payload 64: "),
+        (("--protocol", "4"), "--protocol 4: there is no such version"),
+        (("--transport", "quic"), "--transport"),
+        (("--publishers", "0"), "--publishers"),
+        (("--study", "frist-light"), "first-light"),
+    ],
+)
+def test_calibrate_refuses_a_setup_that_it_cannot_make(brokerlab, said, told):
+    done = brokerlab("calibrate", *said)
+
+    assert (done.returncode, done.stdout) == (64, "")
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_calibrate_refuses_a_time_that_measures_nothing(brokerlab):
@@ -45,22 +82,25 @@ def test_calibrate_refuses_a_time_that_measures_nothing(brokerlab):
     assert "--seconds" in done.stderr
 
 
-def test_a_machine_that_was_calibrated_is_not_calibrated_again(tmp_path, monkeypatch, capsys):
+def test_a_machine_that_was_calibrated_is_not_calibrated_again(study, tmp_path, monkeypatch, capsys):
     """That one which was not is: tests/e2e/test_saturated_generator.py."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    store_calibration({"format": 1})
+    cells = prepare(str(study), settings=[], levels=[]).plan.cells
+    content = {"format": 1, "payload_bytes": cells[0].workload.payload_bytes} | {f"qos{qos}": {} for qos in (0, 1, 2)}
+    store_calibration(content)
 
-    calibrate_once(seconds=0.1)
+    calibrate_for(cells, seconds=0.1)
 
-    assert calibration_section()["value"] == {"format": 1}
+    assert calibration_section()["value"] == content
     assert capsys.readouterr().out == ""
 
 
-def test_a_calibration_that_cannot_be_kept_stops_no_run(tmp_path, monkeypatch, capsys):
+def test_a_calibration_that_cannot_be_kept_stops_no_run(study, tmp_path, monkeypatch, capsys):
     (tmp_path / "brokerlab").write_text("no folder")
+    cells = prepare(str(study), settings=[], levels=[]).plan.cells
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
-    calibrate_once(seconds=0.1)
+    calibrate_for(cells, seconds=0.1)
 
     said = capsys.readouterr().out
     assert "note: it could not be calibrated: the calibration cannot be kept in" in said

@@ -136,9 +136,9 @@ def test_a_machine_that_was_never_calibrated_is_noted(
     plan = prepare(str(study), settings=[], levels=[]).plan
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     before = machine_notes(plan)
-    store_calibration({"format": 1})
+    store_calibration({"format": 1} | {f"qos{qos}": {} for qos in (0, 1, 2)})
 
-    assert any("never calibrated: brokerlab calibrate" in note for note in before)
+    assert any("not calibrated for all of this load: done before the first run (1 set-up, " in note for note in before)
     assert not any("calibrated" in note for note in machine_notes(plan))
 
 

@@ -10,21 +10,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brokerlab.lab.certificates import Authority, keep
 from brokerlab.load import nullwalk, wire
 from brokerlab.load.alarm import now_ns
-from brokerlab.load.client import Client
-from brokerlab.load.nullbroker import CONTROL_TOPIC, WINDOW, NullBroker
+from brokerlab.load.client import Client, Login
+from brokerlab.load.nullbroker import CONTROL_TOPIC, NullBroker, main
 from brokerlab.load.packets import PubAck, PubComp, Publish, PubRec, PubRel
+from brokerlab.load.playing import WINDOW
+from brokerlab.load.properties import USER_PROPERTY
+from brokerlab.load.served import server_context
+from brokerlab.load.spec import Entrance
 from brokerlab.load.topics import PROOF_PREFIX
+from brokerlab.study.values import Transport
 
 pytestmark = pytest.mark.unit
 PLAIN = np.frombuffer(nullwalk.PLAIN_PREFIX.encode(), dtype=np.uint8).copy()
 
 
 @contextmanager
-def null_broker():
+def null_broker(transport=Transport.TCP, context=None):
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        broker = NullBroker(listener)
+        broker = NullBroker(listener, transport, context)
         thread = threading.Thread(target=broker.serve)
         thread.start()
         try:
@@ -75,6 +81,59 @@ def test_a_subscriber_is_played_messages_in_order_with_their_identity(qos):
         assert broker.count.played - broker.count.completed <= WINDOW
 
 
+@contextmanager
+def everywhere(folder, transport, protocol):
+    """A null broker of this transport, with what lets a client in."""
+    if not transport.is_encrypted:
+        with null_broker(transport) as (broker, port):
+            yield broker, port, Login(Entrance(transport), protocol=protocol)
+        return
+    authority = Authority()
+    certificate, key = authority.broker("127.0.0.1")
+    context = server_context(keep(folder, "broker.pem", certificate), keep(folder, "broker.key", key))
+    login = Login(Entrance(transport, keep(folder, "authority.pem", authority.pem)), protocol=protocol)
+    with null_broker(transport, context) as (broker, port):
+        yield broker, port, login
+
+
+@pytest.mark.parametrize("protocol", ["3.1", "3.1.1", "5.0"])
+@pytest.mark.parametrize("transport", list(Transport))
+def test_every_transport_and_version_is_counted_and_played_to(tmp_path, transport, protocol):
+    with everywhere(tmp_path, transport, protocol) as (broker, port, login):
+        with Client("127.0.0.1", port, login=login) as client:
+            for qos in (0, 1, 2):
+                client.publish("null/0", b"x" * 300_000, qos=qos)
+        with Client("127.0.0.1", port, login=login) as client:
+            client.subscribe("null/#", 1)
+            began_ns = now_ns()
+            order = {"start_ns": began_ns, "end_ns": began_ns + 60_000_000_000, "payload_bytes": 40}
+            client.publish(CONTROL_TOPIC, json.dumps(order).encode())
+            messages = [client.receive(timeout_s=10) for _ in range(2_000)]
+
+    assert (broker.count.received, broker.count.received_payload_bytes) == (3, 900_000)
+    assert [int.from_bytes(each.payload[12:16], "little") for each in messages] == list(range(2_000))
+    assert broker.count.unknown == 0
+
+
+def test_a_message_of_mqtt_5_is_played_with_the_properties_of_the_order():
+    with null_broker() as (_, port), Client("127.0.0.1", port, protocol="5.0") as client:
+        client.subscribe("null/0", 0)
+        began_ns = now_ns()
+        block = bytes([USER_PROPERTY]) + b"\0\1a\0\2bc"
+        order = {"start_ns": began_ns, "end_ns": began_ns + 60_000_000_000, "properties": block.hex()}
+        client.publish(CONTROL_TOPIC, json.dumps(order).encode())
+        message = client.receive(timeout_s=10)
+
+    assert message.properties == ((USER_PROPERTY, ("a", "bc")),)
+    assert len(message.payload) == 64
+
+
+@pytest.mark.parametrize("said", [[], ["x"], ["1", "sctp"], ["1", "tls"], ["1", "wss", "no-such-file", "b"]])
+def test_a_null_broker_that_is_told_too_little_says_what_it_needs(said, capsys):
+    assert main(said) == 64
+    assert "usage: python -m brokerlab.load.nullbroker PORT" in capsys.readouterr().err
+
+
 def test_bytes_that_are_not_mqtt_end_the_connection_and_not_the_broker():
     with null_broker() as (broker, port):
         with socket.create_connection(("127.0.0.1", port), timeout=10) as stranger:
@@ -89,11 +148,12 @@ def test_bytes_that_are_not_mqtt_end_the_connection_and_not_the_broker():
 publications = st.lists(st.tuples(st.integers(0, 2), st.binary(max_size=200), st.integers(1, 60)), max_size=30)
 
 
-@given(publications, st.integers(1, 64))
-def test_the_walk_answers_as_the_plain_packets_would_however_the_stream_is_cut(sent, cut):
-    packets = [Publish("a/b", payload, qos, number if qos else None) for qos, payload, number in sent]
+@given(publications, st.integers(1, 64), st.sampled_from([4, 5]), st.integers(0, 30))
+def test_the_walk_answers_as_the_plain_packets_would_however_the_stream_is_cut(sent, cut, level, properties):
+    said = ((USER_PROPERTY, ("name", "value")),) * properties if level == 5 else ()
+    packets = [Publish("a/b", payload, qos, number if qos else None, properties=said) for qos, payload, number in sent]
     packets = [part for each in packets for part in ([each, PubRel(each.packet_id)] if each.qos == 2 else [each])]
-    stream = b"".join(each.encode() for each in packets)
+    stream = b"".join(each.encode(level) for each in packets)
     held, counts = np.zeros(65_536, dtype=np.uint8), np.zeros(4, dtype=np.int64)
     answers, rest = b"", b""
     for begin in range(0, len(stream), cut):
@@ -101,7 +161,7 @@ def test_the_walk_answers_as_the_plain_packets_would_however_the_stream_is_cut(s
         at, why = 0, wire.FULL
         acks = np.empty(8, dtype=np.uint8)  # small, so that it fills up
         while why == wire.FULL:
-            at, used, why = nullwalk.walk_publications(data, data.size, at, PLAIN, held, acks, counts)
+            at, used, why = nullwalk.walk_publications(data, data.size, at, level, PLAIN, held, acks, counts)
             answers += acks[:used].tobytes()
         assert why == wire.NEED_MORE
         rest = data[at:].tobytes()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from websockets.sync.server import serve
 
 from brokerlab.load.stream import TcpStream, Wait, read_some, send_all, shake_hands
-from brokerlab.load.websocket import BAD, CONTROL, DRY, FULL, WebSocketStream, accept_of, framed, take_frames
+from brokerlab.load.websocket import BAD, CONTROL, DRY, FULL, WebSocketStream, accept_of, framed, state_of, take_frames
 
 pytestmark = pytest.mark.unit
 DEADLINE_S = 20.0
@@ -24,17 +24,18 @@ def deadline():
     return time.monotonic() + DEADLINE_S
 
 
-def frame(kind, payload, *, is_last=True):
-    """A server's frame as section 5.2 draws it."""
-    size = len(payload)
+def frame(kind, payload, *, is_last=True, key=b""):
+    """A server's frame as section 5.2 draws it; with a key that of a client."""
+    size, mask = len(payload), 0x80 if key else 0
     length = (
-        bytes([size])
+        bytes([mask | size])
         if size < 126
-        else bytes([126]) + size.to_bytes(2, "big")
+        else bytes([mask | 126]) + size.to_bytes(2, "big")
         if size < 65536
-        else bytes([127]) + size.to_bytes(8, "big")
+        else bytes([mask | 127]) + size.to_bytes(8, "big")
     )
-    return bytes([(0x80 if is_last else 0) | kind]) + length + payload
+    body = bytes(byte ^ key[place % 4] for place, byte in enumerate(payload)) if key else payload
+    return bytes([(0x80 if is_last else 0) | kind]) + length + key + body
 
 
 def unmasked(data):
@@ -55,28 +56,40 @@ def unmasked(data):
 
 
 @st.composite
-def conversations(draw):
-    """Frames of a server, and the bytes of MQTT and the control frames that they hold."""
+def conversations(draw, key=b""):
+    """Frames of a server, or of a client with this key, and the bytes of MQTT and the control frames that they hold."""
     raw, mqtt, controls, is_open = b"", b"", [], False
     for _ in range(draw(st.integers(0, 12))):
         if draw(st.integers(0, 3)) == 0:
             kind, payload = draw(st.sampled_from([9, 10])), draw(st.binary(max_size=125))
-            raw += frame(kind, payload)
+            raw += frame(kind, payload, key=key)
             controls.append((kind, payload))
             continue
         payload = os.urandom(draw(st.sampled_from([0, 1, 7, 125, 126, 127, 3000, 65535, 65536])))
         is_last = draw(st.booleans())
-        raw += frame(0 if is_open else 2, payload, is_last=is_last)
+        raw += frame(0 if is_open else 2, payload, is_last=is_last, key=key)
         mqtt += payload
         is_open = not is_last
     return raw, mqtt, controls
 
 
+KEY = b"\x01\x80\xfe\x7f"
+
+
 @settings(max_examples=150, deadline=None)
 @given(conversations(), st.randoms(use_true_random=False))
 def test_frames_cut_anywhere_give_the_same_bytes(conversation, chance):
-    raw, mqtt, controls = conversation
-    state, got, seen, rest = np.zeros(2, dtype=np.int64), b"", [], b""
+    take_and_check(*conversation, chance)
+
+
+@settings(max_examples=50, deadline=None)
+@given(conversations(KEY), st.randoms(use_true_random=False))
+def test_frames_of_clients_cut_anywhere_give_the_same_bytes(conversation, chance):
+    take_and_check(*conversation, chance, key=KEY)
+
+
+def take_and_check(raw, mqtt, controls, chance, *, key=b""):
+    state, got, seen, rest = state_of(masked=bool(key)), b"", [], b""
     while raw or rest:
         cut = chance.choice([1, 2, 3, 10, 130, 5000, len(raw)])
         piece, raw = rest + raw[:cut], raw[cut:]
@@ -87,9 +100,10 @@ def test_frames_cut_anywhere_give_the_same_bytes(conversation, chance):
             got += out[:used].tobytes()
             assert why != BAD
             if why == CONTROL:
-                size = piece[at + 1]
-                seen.append((piece[at] & 15, piece[at + 2 : at + 2 + size]))
-                at += 2 + size
+                begin, size = at + 2 + len(key), piece[at + 1] & 127
+                end = begin + size
+                seen += unmasked(piece[at:end]) if key else [(piece[at] & 15, piece[begin:end])]
+                at = end
         assert why == DRY
         rest = piece[at:]
         if not raw and rest:
@@ -115,9 +129,17 @@ def test_frames_cut_anywhere_give_the_same_bytes(conversation, chance):
     ],
 )
 def test_frames_that_are_not_allowed_are_refused(raw):
-    out, state = np.zeros(100, dtype=np.uint8), np.zeros(2, dtype=np.int64)
+    out, state = np.zeros(100, dtype=np.uint8), state_of(masked=False)
 
     _, _, why = take_frames(np.frombuffer(bytearray(raw), dtype=np.uint8), len(raw), 0, out, state)
+
+    assert why == BAD
+
+
+def test_a_server_refuses_frames_without_a_mask():
+    raw, out = frame(2, b"plain"), np.zeros(100, dtype=np.uint8)
+
+    _, _, why = take_frames(np.frombuffer(bytearray(raw), dtype=np.uint8), len(raw), 0, out, state_of(masked=True))
 
     assert why == BAD
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import pytest
 from report_values import cell_id, results_of
 
-from brokerlab.report.ceilings import ceilings_text
+from brokerlab.report.ceilings import ceilings, ceilings_text
 from brokerlab.report.cells import groups
 from brokerlab.report.validity import guards_text, threats
 from brokerlab.study.values import Guards
@@ -55,35 +55,62 @@ def test_every_guard_but_those_without_a_figure_is_told_with_its_limit():
     assert "or when swap grew or sockets filled up" in told
 
 
-CEILINGS = {"payload_bytes": 64, "qos0": {"published_recorded_per_s": 2_000_000.0, "received_per_s": 4_000_000.0}}
+CEILINGS = {
+    "set_up": "64 B over TLS, MQTT 5.0",
+    "qos0": {
+        "published_recorded_per_s": 2_000_000.0,
+        "received_per_s": 4_000_000.0,
+        "cpu_us_per_message": {"published_recorded": 0.5, "received": 0.25},
+        "schedule_error_ms": {"p99": 0.125},
+        "receive_resolution_ms": {"p99": 2.0},
+    },
+}
 WORKERS = {"workers": [{"node": node} for node in ("publishers/0", "publishers/1", "subscribers/0")]}
 
 
 def calibrated(value, reason=None):
     found = results(WORKERS, calibration={"value": value, "reason": reason})
     run = {"run_id": f"{cell_id('a', 0)}/1", "published_per_s": 40_000.0, "delivered_per_s": 80_000.0}
-    return ceilings_text(replace(found, throughput=tuple(run | {"window": each} for each in ("send", "delivery"))))
+    return replace(found, throughput=tuple(run | {"window": each} for each in ("send", "delivery")))
+
+
+def shown(found):
+    return [[entry.text for entry in row] for block in ceilings(found).blocks for row in block]
 
 
 def test_the_runs_stand_beside_what_the_meter_itself_can_do():
     """Two workers that publish 40,000 messages a second have 20,000 each, a hundredth of two million."""
-    assert calibrated(CEILINGS) == (
-        "Against a broker that does nothing one worker came to 2,000,000 published and 4,000,000 received at QoS 0 a "
-        "second, each message recorded (brokerlab calibrate, payloads of 64 B over one connection of TCP). Workers of "
-        "these runs came to at most 1.00 % in publishing and 2.00 % in receiving of that, on the mean of a run."
+    found = calibrated(CEILINGS)
+
+    assert shown(found) == [
+        ["64 B over TLS, MQTT 5.0", "0", "2,000,000", "0.500", "4,000,000", "0.250", "0.125", "2.00", "1.00", "2.00"]
+    ]
+    assert ceilings_text(found) == (
+        "Workers of these runs came to at most 1.00 % in publishing and 2.00 % in receiving of that, "
+        "on the mean of a run."
     )
 
 
-def test_runs_stand_beside_the_ceilings_of_their_own_size_of_payload():
-    larger = {"payload_bytes": 1024, "qos0": {"published_recorded_per_s": 1.0, "received_per_s": 1.0}}
+def test_runs_stand_beside_the_ceilings_of_their_own_setup():
+    found = calibrated(CEILINGS)
+    other = {"payload_bytes": 1024, "qos0": {"published_recorded_per_s": 400_000.0, "received_per_s": 4_000_000.0}}
+    second = f"{cell_id('a', 0)}/2"
+    found = replace(
+        found,
+        runs=[*found.runs, found.runs[0] | {"run_id": second}],
+        manifests=found.manifests | {second: {"meter": WORKERS, "calibration": {"value": other, "reason": None}}},
+        throughput=(*found.throughput, found.throughput[0] | {"run_id": second}),
+    )
 
-    assert "payloads of 64 B" in calibrated(larger | {"others": [CEILINGS]})
-    assert "payloads of 1,024 B" in calibrated(larger)
+    rows = {row[0]: row for row in shown(found)}
+    assert rows["1,024 B over TCP, MQTT 3.1.1"][2:] == (["400,000", "–", "4,000,000", "–", "–", "–", "5.00", "–"])
+    assert rows["64 B over TLS, MQTT 5.0"][-2:] == ["1.00", "2.00"]
+    assert "5.00 % in publishing and 2.00 % in receiving" in ceilings_text(found)
 
 
 def test_a_calibration_that_is_missing_is_told_with_its_reason_and_another_qos_is_not():
-    assert calibrated(None, "never calibrated") == (
-        "How far the meter was from its own ceilings is not known: never calibrated."
-    )
-    assert calibrated({"payload_bytes": 64, "qos2": CEILINGS["qos0"]}) == ""
+    missing = calibrated(None, "never calibrated")
+    assert ceilings_text(missing) == "How far the meter was from its own ceilings is not known: never calibrated."
+    for found in (missing, calibrated({"payload_bytes": 64, "qos2": CEILINGS["qos0"]}), results()):
+        assert shown(found) == []
     assert ceilings_text(results()) == ""

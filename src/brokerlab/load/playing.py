@@ -1,0 +1,107 @@
+"""What the null broker plays to a subscriber: messages in blocks, as fast as the connection takes them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from brokerlab.load import nullwalk, wire
+from brokerlab.load.outbox import Outbox
+
+WINDOW = 20_000  # messages in flight to one subscriber at QoS 1 and 2
+_BLOCK_BYTES = 256 * 1024
+_BLOCKS_BYTES = 4 << 20  # of all subscribers together
+
+
+@dataclass(slots=True)
+class Count:
+    """What the null broker saw."""
+
+    received: int = 0  # messages of publishers, each once
+    received_payload_bytes: int = 0
+    repeated: int = 0  # QoS 2 messages that came again before their release
+    released: int = 0  # PUBRELs
+    played: int = 0  # messages handed to subscribers' sockets
+    completed: int = 0  # of these at QoS 1 and 2: acknowledged to the end
+    unknown: int = 0  # acknowledgements of nothing in flight
+    last_played_ns: int = 0  # on the monotonic clock
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """When subscribers are played messages, on the monotonic clock, and which."""
+
+    start_ns: int = 0
+    end_ns: int = 0
+    payload_bytes: int = 64
+    properties: str = ""  # of each message at MQTT 5.0, without their length, in hexadecimal digits
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a subscriber asked for, and what it told of itself before."""
+
+    filter: str
+    qos: int
+    level: int  # of its protocol
+    identifier: bytes = b""  # of the subscription, as a property
+    receive_maximum: int | None = None
+
+    @property
+    def topic(self) -> str:
+        """One that the filter matches."""
+        return self.filter.replace("#", "0").replace("+", "0")
+
+    @property
+    def window(self) -> int:
+        return min(WINDOW, self.receive_maximum or WINDOW)
+
+
+class Player:
+    """The messages to one subscriber: built in blocks, numbered from 0, with a window above QoS 0."""
+
+    def __init__(self, asked: Subscription, outbox: Outbox, play: Play, *, players: int) -> None:
+        properties = None if asked.level < 5 else asked.identifier + bytes.fromhex(play.properties)
+        self._template, self._id_at, self._payload_at = wire.publish_template(
+            asked.topic,
+            payload_bytes=play.payload_bytes,
+            qos=asked.qos,
+            retain=False,
+            filler=bytes(max(0, play.payload_bytes - wire.IDENTITY_BYTES)),
+            properties=properties,
+        )
+        self._qos, self._window, self._outbox, self._play = asked.qos, asked.window, outbox, play
+        self._block = max(1, min(_BLOCK_BYTES, _BLOCKS_BYTES // players) // self._template.size)
+        self._in_flight = np.zeros(65_536, dtype=np.uint8)  # packet identifiers
+        self._counts = np.zeros(2, dtype=np.int64)
+        self._following = 0
+
+    def wants_to_send(self, now: int) -> bool:
+        return self._play.start_ns <= now < self._play.end_ns and self._room() > 0
+
+    def _room(self) -> int:
+        return self._window - (self._following - self.completed) if self._qos else self._block
+
+    def fill(self, now: int, count: Count) -> None:
+        """Queues one block of messages."""
+        size = min(self._block, self._room())
+        out = np.empty(size * self._template.size, dtype=np.uint8)
+        intended = np.full(size, now, dtype=np.int64)
+        wire.build_publishes(self._template, self._id_at, self._payload_at, 0, self._following, intended, out)
+        if self._qos:
+            self._in_flight[np.arange(self._following, self._following + size) % wire.PACKET_IDS + 1] = 1
+        self._following += size
+        self._outbox.put(memoryview(out.data), stride=self._template.size)
+        count.played += size
+        count.last_played_ns = now
+
+    def acknowledge(self, view: wire.Bytes, length: int, at: int, releases: wire.Bytes) -> tuple[int, int, int]:
+        """Next position, bytes of PUBRELs, why the walk stopped."""
+        return nullwalk.walk_completions(view, length, at, self._in_flight, releases, self._counts)
+
+    @property
+    def completed(self) -> int:
+        return int(self._counts[nullwalk.COMPLETED])
+
+    @property
+    def unknown(self) -> int:
+        return int(self._counts[nullwalk.UNKNOWN])
