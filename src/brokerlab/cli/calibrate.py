@@ -21,7 +21,8 @@ from brokerlab.study.values import Transport
 
 _EVERY_QOS = (0, 1, 2)
 _ONCE_S = 0.3  # of each measurement, where nobody has asked for more
-_AROUND_S = 1.0  # of each measurement: a null broker and a worker start and end
+_AROUND_S = 1.2  # of each measurement: a worker starts and ends
+_CONNECT_S, _HANDSHAKES_S = 0.0003, 0.001  # of each connection
 _MEASUREMENTS = 4  # of each QoS
 
 
@@ -30,7 +31,7 @@ def calibrate(
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, max=60, help="How long each of twelve measurements lasts.")
     ] = 1.0,
-    payload: Annotated[str, typer.Option("--payload", help="Of each message, from 16 B to 1 MiB.")] = "64 B",
+    payload: Annotated[str, typer.Option("--payload", help="Of each message, from 16 B to 16 MiB.")] = "64 B",
     transport: Annotated[Transport, typer.Option("--transport", help="What MQTT is carried by.")] = Transport.TCP,
     protocol: Annotated[str, typer.Option("--protocol", help="3.1, 3.1.1 or 5.0.")] = "3.1.1",
     publishers: Annotated[
@@ -103,8 +104,14 @@ def calibrate_for(cells: Sequence[Cell], *, seconds: float = _ONCE_S) -> None:
 
 def amount(missing: Mapping[SetUp, Sequence[int]]) -> str:
     """How much there is to do, and how long that takes."""
-    takes = duration(sum(map(len, missing.values())) * _MEASUREMENTS * (_ONCE_S + _AROUND_S))
+    takes = duration(sum(len(levels) * _MEASUREMENTS * _expected_s(setup) for setup, levels in missing.items()))
     return f"{len(missing)} set-up{'s' if len(missing) > 1 else ''}, about {takes}"
+
+
+def _expected_s(setup: SetUp) -> float:
+    """One measurement, roughly."""
+    connections = max(setup.publishers, setup.subscribers)
+    return _ONCE_S + _AROUND_S + connections * (_HANDSHAKES_S if setup.transport.is_encrypted else _CONNECT_S)
 
 
 def _payload_bytes(written: str) -> int:
@@ -113,7 +120,7 @@ def _payload_bytes(written: str) -> int:
     except RuleError as problem:
         raise UserError(f"--payload {written}: {problem}") from problem
     if not LEAST_BYTES <= payload_bytes <= MOST_BYTES:
-        raise UserError(f"--payload {written}: from {LEAST_BYTES} B, what the identity of a message takes, to 1 MiB")
+        raise UserError(f"--payload {written}: from {LEAST_BYTES} B, what the identity of a message takes, to 16 MiB")
     return payload_bytes
 
 

@@ -1,6 +1,6 @@
 """The meter against the null broker: its ceilings, its schedule error, its resolution, its cost.
 
-Per QoS four measurements, each with a null broker of its own:
+Per QoS four measurements with one null broker:
 
     published               build, hand over, acknowledgements: load/ceiling.py, no rows
     published and recorded  a publishing worker that is asked for more than it can
@@ -52,6 +52,7 @@ _SATURATE = Schedule(Arrivals.SATURATE)
 _FOLDER = "brokerlab-calibrate-"
 _ANSWER_S = 5.0
 _LEAD_NS = 100_000_000
+_LEAD_EACH_NS = 200_000  # the null broker prepares what it plays to each subscriber
 _SETTLE_NS = 60_000_000_000
 _LOOK_S = 0.05
 _QUIET_LOOKS = 3
@@ -80,6 +81,12 @@ class _Received(Ceiling):
     resolution_ms: dict[str, float]
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    messages: int
+    error_ms: Json
+
+
 def calibrate(*, seconds: float, say: Say, setup: SetUp = USUAL, levels: Sequence[int] = (0, 1, 2)) -> Json:
     """Measures one set-up at these QoS; `say` is told what is measured next."""
     measured = {f"qos{qos}": _measured(_Level(setup, qos, seconds), say) for qos in levels}
@@ -96,13 +103,18 @@ def calibrate(*, seconds: float, say: Say, setup: SetUp = USUAL, levels: Sequenc
 
 
 def _measured(asked: _Level, say: Say) -> Json:
-    say(f"QoS {asked.qos}: publishing without rows")
-    sent = _publish_bare(asked)
-    say(f"QoS {asked.qos}: publishing with rows")
-    recorded = _publish_recorded(asked, sent.messages / sent.wall_ns * 1e9)
-    say(f"QoS {asked.qos}: receiving")
-    received = _receive(asked)
-    say(f"QoS {asked.qos}: schedule at {MODERATE_PER_S:,.0f}/s")
+    with inventory.temporary_folder(_FOLDER) as folder:
+        with null_broker(folder, asked.setup.transport) as null:
+            say(f"QoS {asked.qos}: publishing without rows")
+            sent = _publish_bare(asked, null)
+            say(f"QoS {asked.qos}: publishing with rows")
+            recorded = _publish_recorded(asked, null, sent.messages / sent.wall_ns * 1e9)
+            say(f"QoS {asked.qos}: receiving")
+            received = _receive(asked, null)
+            say(f"QoS {asked.qos}: schedule at a moderate rate")
+            kept = _keep_schedule(asked, null, _moderate_per_s(recorded, asked.seconds))
+        require_equal(null.process, "received", sent.messages + recorded.messages + kept.messages)
+        require_equal(null.process, "played", received.messages)
     return {
         **_rates("published", sent),
         **_rates("published_recorded", recorded),
@@ -112,7 +124,7 @@ def _measured(asked: _Level, say: Say) -> Json:
             "published_recorded": _cpu_us(recorded),
             "received": _cpu_us(received),
         },
-        "schedule_error_ms": _schedule_error_ms(asked),
+        "schedule_error_ms": kept.error_ms,
         "receive_resolution_ms": received.resolution_ms,
     }
 
@@ -131,65 +143,61 @@ def _cpu_us(reached: Ceiling) -> float:
 # -- the four measurements ----------------------------------------------------------------------------------------
 
 
-def _publish_bare(asked: _Level) -> Ceiling:
-    with inventory.temporary_folder(_FOLDER) as folder:
-        with null_broker(folder, asked.setup.transport) as null:
-            reached = send_ceiling(_spec(_PUBLISHER, asked, null, _SATURATE), seconds=asked.seconds)
-        require_equal(null.process, "received", reached.messages)
-    return reached
+def _publish_bare(asked: _Level, null: Null) -> Ceiling:
+    return send_ceiling(_spec(_PUBLISHER, asked, null, _SATURATE, name="bare"), seconds=asked.seconds)
 
 
-def _publish_recorded(asked: _Level, asked_per_s: float) -> Ceiling:
+def _publish_recorded(asked: _Level, null: Null, asked_per_s: float) -> Ceiling:
     """A worker that is asked for the rate that the bare path reached, which it cannot keep while it records."""
-    with inventory.temporary_folder(_FOLDER) as folder:
-        with null_broker(folder, asked.setup.transport) as null:
-            spec = _spec(_PUBLISHER, asked, null, _constant(asked, asked_per_s))
-            with Crew([spec]) as crew:
-                crew.connect(timeout_s=_ANSWER_S)
-                pid = crew.pids()[_PUBLISHER]
-                before_ns, start_ns = read_cpu_ns(pid), time.monotonic_ns() + _LEAD_NS
-                crew.go(Go(start_ns, start_ns, start_ns + int(asked.seconds / 2 * 1e9)))
-                if crew.sent(deadline_ns=start_ns + _SETTLE_NS) is None:
-                    raise RunError(f"the publisher did not finish within {_SETTLE_NS / 1e9:g} s")
-                wall_ns = time.monotonic_ns() - start_ns
-                used_ns = _settled_cpu_ns(pid) - before_ns
-                stopped = crew.stop()[_PUBLISHER]
-        require_equal(null.process, "received", stopped.messages)
+    spec = _spec(_PUBLISHER, asked, null, _constant(asked, asked_per_s), name="recorded")
+    with Crew([spec]) as crew:
+        crew.connect(timeout_s=_ANSWER_S)
+        pid = crew.pids()[_PUBLISHER]
+        before_ns, start_ns = read_cpu_ns(pid), time.monotonic_ns() + _LEAD_NS
+        crew.go(Go(start_ns, start_ns, start_ns + int(asked.seconds / 2 * 1e9)))
+        if crew.sent(deadline_ns=start_ns + _SETTLE_NS) is None:
+            raise RunError(f"the publisher did not finish within {_SETTLE_NS / 1e9:g} s")
+        wall_ns = time.monotonic_ns() - start_ns
+        used_ns = _settled_cpu_ns(pid) - before_ns
+        stopped = crew.stop()[_PUBLISHER]
     return Ceiling(stopped.messages, wall_ns, used_ns)
 
 
-def _receive(asked: _Level) -> _Received:
-    with inventory.temporary_folder(_FOLDER) as folder:
-        with null_broker(folder, asked.setup.transport) as null:
-            spec = _spec(_SUBSCRIBER, asked, null, _SATURATE)
-            with Crew([spec]) as crew:
-                crew.connect(timeout_s=_ANSWER_S)
-                crew.subscribe(timeout_s=_ANSWER_S)
-                pid = crew.pids()[_SUBSCRIBER]
-                before_ns, start_ns = read_cpu_ns(pid), time.monotonic_ns() + _LEAD_NS
-                end_ns = start_ns + int(asked.seconds * 1e9)
-                crew.go(Go(start_ns, start_ns, end_ns))
-                play(null, start_ns, end_ns, setup=asked.setup)
-                crew.drain({_SUBSCRIBER: played(null.process)}, deadline_ns=end_ns + _SETTLE_NS)
-                used_ns = _settled_cpu_ns(pid) - before_ns
-                stopped = crew.stop()[_SUBSCRIBER]
-        require_equal(null.process, "played", stopped.messages)
-        return _Received(stopped.messages, end_ns - start_ns, used_ns, _resolution_ms(RunDirectory(folder)))
+def _receive(asked: _Level, null: Null) -> _Received:
+    spec = _spec(_SUBSCRIBER, asked, null, _SATURATE, name="received")
+    with Crew([spec]) as crew:
+        crew.connect(timeout_s=_ANSWER_S)
+        crew.subscribe(timeout_s=_ANSWER_S)
+        pid = crew.pids()[_SUBSCRIBER]
+        before_ns, start_ns = read_cpu_ns(pid), time.monotonic_ns() + _LEAD_NS + _LEAD_EACH_NS * len(spec.clients)
+        end_ns = start_ns + int(asked.seconds * 1e9)
+        crew.go(Go(start_ns, start_ns, end_ns))
+        play(null, start_ns, end_ns, setup=asked.setup)
+        crew.drain({_SUBSCRIBER: played(null.process)}, deadline_ns=end_ns + _SETTLE_NS)
+        used_ns = _settled_cpu_ns(pid) - before_ns
+        stopped = crew.stop()[_SUBSCRIBER]
+    if not stopped.messages:
+        raise RunError(f"calibration: nothing came in {asked.seconds:g} s")
+    resolution_ms, last_ns = _arrivals(RunDirectory(spec.run))
+    return _Received(stopped.messages, last_ns - start_ns, used_ns, resolution_ms)
 
 
-def _schedule_error_ms(asked: _Level) -> Json:
-    with inventory.temporary_folder(_FOLDER) as folder:
-        with null_broker(folder, asked.setup.transport) as null:
-            spec = _spec(_PUBLISHER, asked, null, _constant(asked, MODERATE_PER_S))
-            with Crew([spec]) as crew:
-                crew.connect(timeout_s=_ANSWER_S)
-                start_ns = time.monotonic_ns() + _LEAD_NS
-                crew.go(Go(start_ns, start_ns, start_ns + int(asked.seconds * 1e9)))
-                crew.sent(deadline_ns=start_ns + _SETTLE_NS)
-                stopped = crew.stop()
-        require_equal(null.process, "received", stopped[_PUBLISHER].messages)
+def _moderate_per_s(reached: Ceiling, seconds: float) -> float:
+    """Far from the ceiling, and two messages at least."""
+    return min(MODERATE_PER_S, max(reached.messages / reached.wall_ns * 1e9 / 4, 2 / seconds))
+
+
+def _keep_schedule(asked: _Level, null: Null, per_s: float) -> _Kept:
+    spec = _spec(_PUBLISHER, asked, null, _constant(asked, per_s), name="schedule")
+    with Crew([spec]) as crew:
+        crew.connect(timeout_s=_ANSWER_S)
+        start_ns = time.monotonic_ns() + _LEAD_NS
+        crew.go(Go(start_ns, start_ns, start_ns + int(asked.seconds * 1e9)))
+        crew.sent(deadline_ns=start_ns + _SETTLE_NS)
+        stopped = crew.stop()
     meter = read_meter(stopped)
-    return {"rate": MODERATE_PER_S, "p50": meter.lag_p50_ms, "p99": meter.lag_p99_ms, "max": meter.lag_max_ms}
+    error_ms = {"rate": per_s, "p50": meter.lag_p50_ms, "p99": meter.lag_p99_ms, "max": meter.lag_max_ms}
+    return _Kept(stopped[_PUBLISHER].messages, error_ms)
 
 
 # -- what they share ----------------------------------------------------------------------------------------------
@@ -220,11 +228,16 @@ def _constant(asked: _Level, per_s: float) -> Schedule:
     return Schedule(Arrivals.CONSTANT, rate_per_s=per_s / asked.setup.publishers)
 
 
-def _spec(node: str, asked: _Level, null: Null, schedule: Schedule) -> WorkerSpec:
-    return meter_spec(node, asked.qos, null, schedule, setup=asked.setup)
+def _spec(node: str, asked: _Level, null: Null, schedule: Schedule, *, name: str) -> WorkerSpec:
+    return meter_spec(node, asked.qos, null, schedule, setup=asked.setup, name=name)
 
 
-def meter_spec(node: str, qos: int, null: Null, schedule: Schedule, *, setup: SetUp = USUAL) -> WorkerSpec:
+def meter_spec(
+    node: str, qos: int, null: Null, schedule: Schedule, *, setup: SetUp = USUAL, name: str = ""
+) -> WorkerSpec:
+    """A worker at the null broker, whose rows go to a folder of this name beside its log."""
+    run = null.process.folder.parent / name
+    run.mkdir(exist_ok=True)
     connections = setup.publishers if node == _PUBLISHER else setup.subscribers
     return WorkerSpec(
         node=node,
@@ -235,7 +248,7 @@ def meter_spec(node: str, qos: int, null: Null, schedule: Schedule, *, setup: Se
         workload=replace(_workload(setup), schedule=schedule, qos=Qos(qos)),
         fan_out=1.0,
         seed=1,
-        run=null.process.folder.parent,
+        run=run,
         entrance=null.login.entrance,
     )
 
@@ -293,8 +306,10 @@ def require_equal(broker: BrokerProcess, name: str, ours: int) -> None:
         raise RunError(f"calibration: the null broker {name} {theirs} messages, the worker counts {ours}")
 
 
-def _resolution_ms(run: RunDirectory) -> dict[str, float]:
-    """How coarse the arrival times are when messages come as fast as they can."""
-    values = np.concatenate([pq.read_table(path)["resolution_ns"].to_numpy() for path in run.files("deliveries")])
+def _arrivals(run: RunDirectory) -> tuple[dict[str, float], int]:
+    """How coarse the arrival times are when messages come as fast as they can, and the last of them."""
+    tables = [pq.read_table(path, columns=["resolution_ns", "received_ns"]) for path in run.files("deliveries")]
+    values = np.concatenate([each["resolution_ns"].to_numpy() for each in tables])
     p50, p99 = np.quantile(values, [0.5, 0.99]) / 1e6
-    return {"p50": float(p50), "p99": float(p99), "max": float(values.max() / 1e6)}
+    last_ns = max(int(each["received_ns"].to_numpy().max()) for each in tables)
+    return {"p50": float(p50), "p99": float(p99), "max": float(values.max() / 1e6)}, last_ns

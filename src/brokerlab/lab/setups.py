@@ -11,7 +11,7 @@ from brokerlab.study.quantity import bytes_text
 from brokerlab.study.values import Transport
 
 Json = dict[str, Any]
-LEAST_BYTES, MOST_BYTES = 16, 1 << 20  # of payloads: a shorter one has no place for its whole identity
+LEAST_BYTES, MOST_BYTES = 16, 16 << 20  # of payloads: a shorter one has no place for its whole identity
 MOST_CONNECTIONS = 10_000
 _USUAL = Mqtt5()
 

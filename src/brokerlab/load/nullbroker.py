@@ -54,6 +54,7 @@ from brokerlab.study.values import Transport
 HOST = "127.0.0.1"
 CONTROL_TOPIC = nullwalk.PLAIN_PREFIX + "null/play"
 _BUFFER_BYTES = 1 << 20
+_MOST_BUFFER_BYTES = 64 << 20
 _PLAIN = np.frombuffer(nullwalk.PLAIN_PREFIX.encode(), dtype=np.uint8).copy()
 _USAGE = "usage: python -m brokerlab.load.nullbroker PORT [tcp | ws | tls CERTIFICATE KEY | wss CERTIFICATE KEY]"
 _BACKLOG = 4096
@@ -172,14 +173,27 @@ class NullBroker:
     # -- reading --------------------------------------------------------------------------------------------------
 
     def _read(self, peer: Peer) -> None:
-        length = len(peer.unread)
-        if length == len(self._buffer):
-            raise ConnectionAbortedError(f"a packet is longer than {length} bytes")
+        """Reads until there is a whole packet; what is not one yet is put aside. BlockingIOError if nothing came."""
+        at, length = 0, len(peer.unread)
+        self._make_room(length)
         self._buffer[:length] = peer.unread
-        got, _ = peer.stream.read(memoryview(self._buffer)[length:])
-        if not got:
-            raise ConnectionResetError("the client closed the connection")
-        length += got
+        while not at:
+            if length == len(self._buffer):
+                self._make_room(length + 1)
+            try:
+                got, _ = peer.stream.read(memoryview(self._buffer)[length:])
+            except BlockingIOError:
+                if length == len(peer.unread):
+                    raise
+                break
+            if not got:
+                raise ConnectionResetError("the client closed the connection")
+            length += got
+            at = self._take(peer, length)
+        peer.unread = bytes(self._buffer[at:length])
+
+    def _take(self, peer: Peer, length: int) -> int:
+        """Counts and answers what is whole; where the rest begins."""
         at, why = 0, wire.FULL
         while why == wire.FULL:
             at, used, why = self._walk(peer, length, at)
@@ -189,7 +203,17 @@ class NullBroker:
                 at, why = self._take_plain(peer, length, at), wire.FULL
         if why == wire.MALFORMED:
             raise ConnectionAbortedError("a packet is malformed")
-        peer.unread = bytes(self._buffer[at:length])
+        return at
+
+    def _make_room(self, length: int) -> None:
+        """For a packet that is longer than any before."""
+        if length <= len(self._buffer):
+            return
+        size = max(length, 2 * len(self._buffer))
+        if size > _MOST_BUFFER_BYTES:
+            raise ConnectionAbortedError(f"a packet is longer than {len(self._buffer)} bytes")
+        self._buffer = self._buffer + bytearray(size - len(self._buffer))
+        self._view = np.frombuffer(self._buffer, dtype=np.uint8)
 
     def _walk(self, peer: Peer, length: int, at: int) -> tuple[int, int, int]:
         if peer.player is None:
@@ -236,6 +260,7 @@ class NullBroker:
                 peer.outbox.put(memoryview(PingResp().encode()))
             case Publish(topic=topic, payload=payload) if topic == CONTROL_TOPIC:
                 self._play, self._idle_s = Play(**json.loads(payload)), _ALERT_S
+                self._prepare()
             case Publish(topic=topic) if topic.startswith(PROOF_PREFIX):
                 self._echo(packet)
             case Disconnect():
@@ -259,22 +284,26 @@ class NullBroker:
         now = now_ns()
         if self._play.start_ns <= now < self._play.end_ns:
             if not self._is_playing:
-                self._start_players()
+                self._start()
         elif now >= self._play.end_ns:
             self._play, self._is_playing, self._idle_s = Play(), False, _IDLE_S
             print(json.dumps(asdict(self._total())), flush=True)
 
-    def _start_players(self) -> None:
+    def _prepare(self) -> None:
         """Gives every subscriber of the load its player: they have subscribed before the order comes."""
-        listening = {
-            fd: (peer, peer.subscription)
-            for fd, peer in self._peers.items()
+        listening = [
+            (peer, peer.subscription)
+            for peer in self._peers.values()
             if peer.subscription and not peer.subscription.filter.startswith(PROOF_PREFIX)
-        }
-        self._is_playing = True
-        for fd, (peer, asked) in listening.items():
+        ]
+        for peer, asked in listening:
             peer.player = Player(asked, peer.outbox, self._play, players=len(listening))
-            self._epoll.modify(fd, select.EPOLLIN | select.EPOLLOUT)
+
+    def _start(self) -> None:
+        self._is_playing = True
+        for fd, peer in self._peers.items():
+            if peer.player is not None:
+                self._epoll.modify(fd, select.EPOLLIN | select.EPOLLOUT)
 
     def _write(self, fd: int, peer: Peer) -> None:
         """Hands over what waits, and one block more for a subscriber that has room."""

@@ -32,11 +32,10 @@ def test_calibrate_measures_every_qos_and_keeps_the_result(brokerlab, tmp_path):
 
 
 def test_calibrate_measures_every_setup_of_a_study(brokerlab, study, tmp_path):
-    """An encrypted WebSocket with properties of MQTT 5, and several connections, each at its own QoS alone."""
+    """Several connections, over TLS and over TCP, each at the QoS of the study alone."""
     done = brokerlab(
         "calibrate", "--study", str(study), "--json", "--seconds", "0.1",
-        *("--set", "scenario.variables={transport: [wss, tcp]}", "--set", "scenario.workload.qos=1"),
-        *("--set", "scenario.workload.protocol='5.0'", "--set", "scenario.workload.mqtt5={user_properties: 3}"),
+        *("--set", "scenario.variables={transport: [tls, tcp]}", "--set", "scenario.workload.qos=1"),
         *("--set", "scenario.workload.publishers=3", "--set", "scenario.workload.subscribers=20"),
         env={"XDG_CACHE_HOME": str(tmp_path)},
     )  # fmt: skip
@@ -44,10 +43,9 @@ def test_calibrate_measures_every_setup_of_a_study(brokerlab, study, tmp_path):
     assert done.returncode == 0, done.stderr
     first = json.loads(done.stdout)
     both = {each["transport"]: each for each in (first, *first["others"])}
-    assert both.keys() == {"tcp", "wss"}
+    assert both.keys() == {"tcp", "tls"}
     for each in both.values():
-        assert (each["publishers"], each["subscribers"], each["protocol"]) == (10, 100, "5.0")
-        assert each["mqtt5"]["user_properties"] == 3
+        assert (each["publishers"], each["subscribers"], each["protocol"]) == (10, 100, "3.1.1")
         assert [name for name in each if name.startswith("qos")] == ["qos1"]
         assert each["qos1"]["received_per_s"] > 0
     assert "calibrate: 1 of 2, " in done.stderr
@@ -59,7 +57,7 @@ def test_calibrate_measures_every_setup_of_a_study(brokerlab, study, tmp_path):
     ("said", "told"),
     [
         (("--payload", "8 B"), "--payload 8 B: "),
-        (("--payload", "2 MiB"), "--payload 2 MiB: "),
+        (("--payload", "17 MiB"), "--payload 17 MiB: "),
         (("--payload", "64"), "--payload 64: "),
         (("--protocol", "4"), "--protocol 4: there is no such version"),
         (("--transport", "quic"), "--transport"),

@@ -8,7 +8,7 @@ from brokerlab.brokers.base import Node
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.process import BrokerProcess
 from brokerlab.errors import RunError
-from brokerlab.lab.calibrate import require_equal
+from brokerlab.lab.calibrate import calibrate, require_equal
 from brokerlab.lab.calibration import calibration_path, calibration_section, missing_setups, store_calibration
 from brokerlab.lab.setups import USUAL, SetUp, setup_from, setup_of, setups_of
 from brokerlab.study.ensemble_values import Ensemble
@@ -100,13 +100,30 @@ def test_the_setup_of_a_cell_is_what_makes_its_messages_work(made, setup):
 
 def test_what_cells_need_and_the_machine_was_not_calibrated_for_is_missing():
     cells = [cell(qos=Qos(qos), transport=each) for qos in (0, 2) for each in (Transport.TCP, Transport.TLS)]
-    cells.append(cell(payload_bytes=2 << 20))
+    cells.append(cell(payload_bytes=17 << 20))
     store_calibration({"format": 1, "qos0": {}})
 
-    encrypted, large = SetUp(transport=Transport.TLS), SetUp(2 << 20)
+    encrypted, large = SetUp(transport=Transport.TLS), SetUp(17 << 20)
     assert setups_of(cells) == {USUAL: [0, 2], encrypted: [0, 2], large: [0]}
     assert missing_setups(cells) == {USUAL: [2], encrypted: [0, 2]}
-    assert calibration_section(large, 0)["reason"] == "payloads over 1 MiB are not calibrated"
+    assert calibration_section(large, 0)["reason"] == "payloads over 16 MiB are not calibrated"
+
+
+def test_a_setup_of_mqtt_5_over_wss_has_ceilings_too():
+    """Aliases stand for topics, and receivers allow few messages in flight: counts agree if the null broker obeys."""
+    mqtt5 = Mqtt5(user_properties=2, metadata=True, topic_alias=True, subscription_identifiers=True, receive_maximum=20)
+    setup = SetUp(300, Transport.WSS, "5.0", publishers=10, subscribers=10, mqtt5=mqtt5)
+
+    measured = calibrate(seconds=0.1, say=lambda _text: None, setup=setup, levels=(1,))
+
+    level = measured["qos1"]
+    assert measured["set_up"] == (
+        "300 B over WSS, MQTT 5.0 with what the study adds to its messages, 10 publishers and 10 subscribers"
+    )
+    assert setup_from(measured) == setup
+    assert min(level[f"{name}_per_s"] for name in ("published", "published_recorded", "received")) > 0
+    assert 0 <= level["receive_resolution_ms"]["p50"] <= level["receive_resolution_ms"]["max"]
+    assert level["schedule_error_ms"]["rate"] <= 1_000
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(5, 4), (4, 5), (0, 0)])
