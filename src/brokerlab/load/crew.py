@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Self, TypeVar
 
-from brokerlab.errors import RunError
+from brokerlab.errors import RunError, UserError
 from brokerlab.load.filters import AT_ONCE as FILTERS_AT_ONCE
 from brokerlab.load.local import LocalProcesses
 from brokerlab.load.opening import AT_ONCE
@@ -270,6 +270,8 @@ class Crew:
             if isinstance(said, Failed):
                 if said.is_ours:
                     raise RuntimeError(f"worker {node} failed:\n{said.message}")
+                if said.hint is not None:
+                    raise UserError(said.message, hint=said.hint)
                 raise RunError(said.message)
             if not isinstance(said, Sent | Settled) or said.number == self._number:
                 self._heard[node].append(said)

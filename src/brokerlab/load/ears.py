@@ -30,6 +30,7 @@ Bytes = NDArray[np.uint8]
 Longs = NDArray[np.int64]
 
 _ACKS_BYTES = 1 << 18
+_PUBCOMP = 0x70  # the answer to PUBREL
 
 
 class Hearer(Protocol):
@@ -96,7 +97,7 @@ class Ear:
         self._ears, self._publisher, self._hearer = ears, publisher, hearer
         self._held = np.zeros(wire.HELD_BYTES, dtype=np.uint8)  # QoS 2 identifiers that are not released yet
         self._empty_ns = now_ns()  # when the socket was last seen empty
-        self._has_new = False
+        self._is_last = False  # whether the last packet of the read is a message with a row of its own
         self._expected = None if ears.resolver is None else ears.resolver.expected()
 
     def take(self, view: Bytes, length: int, at: int, arrived_ns: int) -> int:
@@ -111,10 +112,12 @@ class Ear:
             ears.resolver.resolve(view, ears.level, ears.rows.wire, ears.rows.used, row, self._expected)
         ears.rows.stamp(self._publisher.client.number, row, arrived_ns, arrived_ns - self._empty_ns)
         ears.retransmissions += again
+        is_released = used and ears.acks[used - 4] == _PUBCOMP
+        self._is_last = bool(count) and at == length and not (again or is_released)
         if used:
             self._publisher.answer(memoryview(ears.acks[:used].tobytes()))
         if count:
-            self._has_new, ears.last_ns = True, arrived_ns
+            ears.last_ns = arrived_ns
             if self._hearer:
                 self._hearer.heard(view, begin, at, before, arrived_ns)
             ears.note(ears.rows.total)
@@ -126,9 +129,9 @@ class Ear:
 
     def done(self, arrived_ns: int, *, is_empty: bool) -> None:
         """All of a read is taken in."""
-        if self._has_new:
+        if self._is_last and self._publisher.stream.is_exact:
             self._ears.rows.mark_last_exact()
-            self._has_new = False
+        self._is_last = False
         if is_empty:
             self._empty_ns = arrived_ns
         if self._hearer:

@@ -320,3 +320,4 @@ class Failed:
 
     message: str
     is_ours: bool = False  # a bug of brokerlab, with its traceback in the text
+    hint: str | None = None  # what the user is to do about a failure that is no broker's; None of a broker's

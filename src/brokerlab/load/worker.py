@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 import pyarrow as pa
 import pyarrow.compute  # Arrow imports it at the first `take`, which would hold the schedule up by 0.1 s
 
-from brokerlab.errors import LabError
+from brokerlab.errors import LabError, UserError
 from brokerlab.inside import enter
 from brokerlab.load.alarm import Alarm, now_ns
 from brokerlab.load.openfiles import raise_open_files
@@ -77,6 +77,8 @@ def _last_word(
             os.setpgid(0, spec.place.group)
         with select.epoll() as epoll:
             return _serve(spec, pipe, epoll, counts, progress)
+    except UserError as problem:
+        return Failed(problem.message, hint=problem.hint)
     except (LabError, OSError, EOFError) as problem:
         return Failed(str(problem))
     except Exception:  # noqa: BLE001 - the lab shows it as the bug that it is

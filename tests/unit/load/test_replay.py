@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from brokerlab.errors import UserError
 from brokerlab.load import wire
+from brokerlab.load.crew import Crew
 from brokerlab.load.messages import messages_of, published_bytes
 from brokerlab.load.parser import Parser
 from brokerlab.load.replay import RecordMessages, limited, replay_ns, replayed
 from brokerlab.load.resolver import resolver_of
 from brokerlab.load.schedule import Span
-from brokerlab.load.spec import Client
+from brokerlab.load.spec import Client, WorkerSpec
 from brokerlab.study.problems import RuleError
 from brokerlab.study.replay import digest, measure_s, parse
 from brokerlab.study.topics import expand
@@ -51,6 +52,17 @@ def told(workload, stream: bytes) -> list[tuple[int, int]]:
     assert why == wire.NEED_MORE
     resolver.resolve(buffer, 4, rows, 0, row, resolver.expected())
     return [tuple(each) for each in rows[:row, :2].tolist()]
+
+
+def test_a_file_that_changes_under_a_worker_is_the_users_to_put_right_and_no_fault_of_the_broker(tmp_path):
+    workload = workload_of(tmp_path, b"one\ntwo\n", split=Split.TURNS)
+    (tmp_path / "records").write_bytes(b"one\n2\n")
+    spec = WorkerSpec("subscribers/0", 0, "127.0.0.1", 1, (Client(0, "s0", "t"),), workload, 1.0, 1, tmp_path)
+
+    with pytest.raises(UserError, match="has changed") as raised, Crew([spec]) as crew:
+        crew.connect(timeout_s=5)
+
+    assert raised.value.hint == "start the study again to read the file anew"
 
 
 RECORDS = st.lists(st.binary(max_size=60).map(lambda line: line.replace(b"\n", b"")), min_size=1, max_size=40)
