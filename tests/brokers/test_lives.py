@@ -69,20 +69,20 @@ class Seen:
         return [(row["publisher"], row["seq"]) for row in self.deliveries]
 
 
-def run(port, folder, life, *, qos, drain_s=5.0, protocol="3.1.1", **keys):
+def run(port, folder, life, *, qos, drain_s=5.0, protocol="3.1.1", subscribers=1, **keys):
     workload = Workload(
-        publishers=PUBLISHERS, subscribers=1, schedule=Schedule(rate_per_s=PER_S), qos=Qos(qos), clients=life,
+        publishers=PUBLISHERS, subscribers=subscribers, schedule=Schedule(rate_per_s=PER_S), qos=Qos(qos), clients=life,
         protocol=protocol, **keys,
     )  # fmt: skip
     topic, mark = f"lives/{folder.name}", f"{time.monotonic_ns() & 0xFFFFFF:06x}"
     members = {
         "publishers/0": tuple(Client(number, f"l{mark}p{number}", topic) for number in range(PUBLISHERS)),
-        "subscribers/0": (Client(0, f"l{mark}s0", topic),),
+        "subscribers/0": tuple(Client(number, f"l{mark}s{number}", topic) for number in range(subscribers)),
     }
     specs = [
         WorkerSpec(
-            node=node, index=index, host="127.0.0.1", port=port, clients=clients, workload=workload, fan_out=1.0,
-            seed=1, run=folder, connects_after=1 - index,
+            node=node, index=index, host="127.0.0.1", port=port, clients=clients, workload=workload,
+            fan_out=float(subscribers), seed=1, run=folder, connects_after=1 - index,
         )
         for index, (node, clients) in enumerate(members.items())
     ]  # fmt: skip
@@ -93,7 +93,8 @@ def run(port, folder, life, *, qos, drain_s=5.0, protocol="3.1.1", **keys):
         end_ns = start_ns + int(SECONDS * 1e9)
         crew.go(Go(start_ns, start_ns, end_ns))
         sent = crew.sent(deadline_ns=end_ns + 20 * 10**9)
-        crew.drain({"subscribers/0": sum(sent.values())}, deadline_ns=time.monotonic_ns() + int(drain_s * 1e9))
+        expected = subscribers * sum(sent.values())
+        crew.drain({"subscribers/0": expected}, deadline_ns=time.monotonic_ns() + int(drain_s * 1e9))
         return Seen(crew.stop(), folder)
 
 
@@ -146,6 +147,43 @@ def test_churn_sends_everything_and_spreads_the_reconnects(port, tmp_path, qos):
     assert all((row["acked_ns"] is not None) == (qos > 0) for row in seen.publications)
     lags = [row["latency_ns"] for row in seen.sessions if row["event"] == "connect"]
     assert len(lags) == ended
+
+
+@pytest.mark.parametrize(("qos", "protocol"), [(1, "3.1.1"), (2, "5.0")])
+def test_churn_of_all_over_persistent_sessions_loses_nothing(port, tmp_path, qos, protocol):
+    """Subscribers say goodbye one after the other, and what comes meanwhile waits for them."""
+    life = ClientLife(Behaviour.CHURN, lifetime_s=0.4, who=Who.ALL, session=SessionKind.PERSISTENT)
+
+    seen = run(port, tmp_path, life, qos=qos, protocol=protocol, subscribers=2)
+
+    ended = seen.events["subscribers", "disconnect"] - 2
+    # The first ends after 0.2 s, the second after 0.4 s, and then each every 0.4 s until 1.2 s.
+    assert 2 <= ended <= 5
+    assert seen.events["subscribers", "connack"] == ended + 2
+    assert seen.events["subscribers", "suback"] == 2  # the broker remembers
+    assert seen.events["subscribers", "dropped"] == 0
+    assert Counter(row["subscriber"] for row in seen.deliveries).keys() == {0, 1}
+    for subscriber in (0, 1):
+        own = [(row["publisher"], row["seq"]) for row in seen.deliveries if row["subscriber"] == subscriber]
+        assert set(own) == set(seen.published())
+        assert qos < 2 or len(own) == MESSAGES
+    assert seen.publishing.closed_by_broker == seen.subscribing.closed_by_broker == ()
+
+
+def test_churn_of_publishers_leaves_subscribers_alone(port, tmp_path):
+    seen = run(port, tmp_path, ClientLife(Behaviour.CHURN, lifetime_s=0.4), qos=1)
+
+    assert seen.events["subscribers", "disconnect"] == seen.events["subscribers", "connack"] == 1
+
+
+def test_churn_of_all_over_clean_sessions_subscribes_again(port, tmp_path):
+    life = ClientLife(Behaviour.CHURN, lifetime_s=0.4, who=Who.ALL)
+
+    seen = run(port, tmp_path, life, qos=1, drain_s=1.0)
+
+    assert seen.events["subscribers", "suback"] == seen.events["subscribers", "disconnect"] > 1
+    assert set(seen.delivered()) <= set(seen.published())
+    assert len(set(seen.delivered())) > MESSAGES / 2
 
 
 @pytest.mark.parametrize(("qos", "protocol"), [(1, "3.1.1"), (2, "5.0")])

@@ -63,6 +63,20 @@ def test_a_broker_owes_nothing_to_a_subscriber_that_is_away_and_has_no_session(s
     assert (row.acknowledged_lost, row.verdict) == (1, verdict)
 
 
+def test_a_broker_owes_nothing_to_subscribers_that_leave_by_plan(spark):
+    partials = partials_from(
+        spark,
+        ("a/1", "publisher", {"publisher": 0, "published": 5, "acknowledged": 5}),
+        ("a/1", "expected", {"qos_granted": 1, "pairs": 5, "acknowledged_pairs": 5}),
+        ("a/1", "flow", flow(subscriber=0, delivered=4, acknowledged_delivered=4)),
+    )
+    about = {"run_id": "a/1", "may_be_away": True}
+
+    (row,) = delivery_table(partials, runs=runs_from(spark, about)).collect()
+
+    assert (row.verdict, row.doubt) == ("unknown", "subscribers were away without a lasting session")
+
+
 @pytest.mark.parametrize(
     ("may_expire", "delivered", "duplicated", "verdict"),
     [(False, 4, 0, "broken"), (True, 4, 0, "unknown"), (True, 5, 0, "kept"), (True, 4, 1, "broken")],

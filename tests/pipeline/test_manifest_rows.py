@@ -40,6 +40,21 @@ def test_who_hears_devices_asks_for_the_qos_of_their_answers(study):
     assert (row["qos"], row["qos_asked"]) == (2, 0)
 
 
+@pytest.mark.parametrize(
+    ("life", "is_away"),
+    [
+        ({"behaviour": "churn", "who": "all"}, True),
+        ({"behaviour": "storm", "who": "all"}, True),
+        ({"behaviour": "storm", "who": "publishers"}, False),
+        ({"behaviour": "persistent", "who": "all"}, False),
+    ],
+)
+def test_subscribers_leave_where_the_plan_says_that_all_do(study, life, is_away):
+    run = rewrite(RunBuilder().write(study), lambda manifest: manifest["workload"].update(clients=life))
+
+    assert read_facts(run).row["may_be_away"] is is_away
+
+
 @pytest.mark.parametrize(("expiry_s", "may_expire"), [(None, False), (1, True), (4, True), (5, False)])
 def test_a_message_may_expire_where_the_run_lasts_as_long(study, expiry_s, may_expire):
     """Warm-up, measure and drain are four seconds; who was connected longer makes no message wait."""

@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 from brokerlab.pipeline.columns import (
     bucket_middle,
     contract,
+    contract_doubt,
     contract_verdict,
     reaches,
     sample_sd,
@@ -23,7 +24,7 @@ def differences(spark, schema, rows, column):
 
 LEDGER = (
     "qos int, qos_asked int, qos_granted int, acknowledged_lost long, never_acknowledged long, duplicated long, "
-    "unexpected long, stale long, is_cut_off boolean, was_owed_all boolean, expected string"
+    "unexpected long, stale long, is_cut_off boolean, was_away boolean, may_expire boolean, expected string"
 )
 
 
@@ -56,9 +57,27 @@ def test_contract_verdict(spark):
         (0, 0, None, None, 0, 0, 0, False, "kept"),
     ]
 
-    published_as_asked = [(row[0], *row[:-1], True, row[-1]) for row in rows]
-    published_as_asked += [(row[0], *row[:-1], False, row[-1]) for row in of_subscribers_that_were_away]
+    published_as_asked = [(row[0], *row[:-1], False, False, row[-1]) for row in rows]
+    published_as_asked += [(row[0], *row[:-1], True, False, row[-1]) for row in of_subscribers_that_were_away]
+    published_as_asked += [(row[0], *row[:-1], False, True, row[-1]) for row in of_subscribers_that_were_away]
     assert differences(spark, LEDGER, published_as_asked, contract_verdict()) == []
+
+
+def test_an_unknown_contract_has_its_reason(spark):
+    rows = [
+        (1, 1, 1, 0, 0, 0, 0, 0, False, False, False, "kept", None),
+        (1, 1, 1, 5, 0, 0, 0, 0, False, True, True, "broken", None),
+        (1, 1, 1, 0, 3, 0, 0, 0, False, False, False, "unknown", "messages were never acknowledged"),
+        (1, 1, 1, 2, 3, 0, 0, 0, False, True, True, "unknown", "messages were never acknowledged"),
+        (2, 2, 2, 2, 0, 0, 0, 0, False, True, True, "unknown", "subscribers were away without a lasting session"),
+        (2, 2, 2, 2, 0, 0, 0, 0, False, False, True, "unknown", "messages may have expired"),
+        (2, 2, 2, None, 0, None, 0, 0, False, False, False, "unknown", "messages are not told apart"),
+        (1, 1, 128, 2, 0, 0, 0, 0, False, True, False, "unknown", "the subscription was not granted"),
+        (0, 0, None, None, None, 0, 0, 0, False, False, False, "unknown", "the subscription was not granted"),
+        (0, 0, 0, None, None, 0, 0, 0, True, False, False, "unknown", "the run was cut off"),
+    ]
+    schema = LEDGER.replace("expected string", "verdict string, expected string")
+    assert differences(spark, schema, rows, contract_doubt()) == []
 
 
 def test_contract_is_that_of_the_lowest_qos(spark):

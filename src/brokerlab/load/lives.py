@@ -3,6 +3,7 @@
     churn   client k of n first after lifetime * (k + 1) / n, then every lifetime: at any time equally many
     storm   all at once, every so often
 
+Publishers do, and subscribers where the study says that all do; in a churn k of n counts the client's own kind.
 Nothing ends by plan before the first message is due or after the schedule is over.
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from brokerlab.load.closes import Closes, unacknowledged_bytes
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.spec import Client, Go, WorkerSpec
+from brokerlab.study.population import population
 from brokerlab.study.values import ABRUPT, PER_MESSAGE, Behaviour, ClientLife, Who
 
 LEAVE_NS = 5_000_000_000  # the longest that a client waits for acknowledgements before it disconnects by plan
@@ -30,9 +32,11 @@ class Lives:
         self._is_struck = False  # by a storm that no plan of the clients had
         self.closes = Closes()
         is_publishing = spec.node.startswith("publishers")
+        is_meant = is_publishing or self._life.who is Who.ALL
+        self._clients = population(spec.workload).get(spec.node.partition("/")[0], 1)  # of its kind, in all workers
         self.is_single = is_publishing and self._life.behaviour in PER_MESSAGE
-        self._churns = is_publishing and self._life.behaviour is Behaviour.CHURN
-        self._storms = self._life.behaviour is Behaviour.STORM and (is_publishing or self._life.who is Who.ALL)
+        self._churns = is_meant and self._life.behaviour is Behaviour.CHURN
+        self._storms = is_meant and self._life.behaviour is Behaviour.STORM
 
     @property
     def is_abrupt(self) -> bool:
@@ -54,7 +58,7 @@ class Lives:
         if self._storms and self._life.every_s:
             self._storm_ns = order.start_ns + int(self._life.every_s * 1e9)
         if self._churns and self._life.lifetime_s:
-            share_ns = self._life.lifetime_s * 1e9 / self._spec.workload.publishers
+            share_ns = self._life.lifetime_s * 1e9 / self._clients
             self._churn = [(order.start_ns + int(share_ns * (each.number + 1)), each.number) for each in clients]
             heapq.heapify(self._churn)
 

@@ -235,16 +235,34 @@ class Subscribing:
             self._say(Settled(arrived, self._order.number))
 
     def _end_lives(self, now: int) -> None:
-        """A storm: all connections end at once, without a word, and are asked for again."""
-        if self._order.end_ns and self._openings is not None and self._lives.over(now) is None:
+        """Connections whose time is over end, and are asked for again: in a storm all at once and without a word."""
+        if not self._order.end_ns or self._openings is None:
+            return
+        if (numbers := self._lives.over(now)) is None or numbers:
+            wanted = None if numbers is None else set(numbers)
             for fd, subscriber in list(self._open.items()):
-                self._reader.give_back(fd)
-                self._read_rest(subscriber)
-                del self._open[fd]
-                self._connections.part(fd)
-                subscriber.stream.close()
-                self._log.add(subscriber.client, "dropped")
-                self._come_again(subscriber)
+                if wanted is None or subscriber.client.number in wanted:
+                    self._part(fd, subscriber)
+
+    def _part(self, fd: int, subscriber: Subscriber) -> None:
+        """Takes in what is there, answers it where a goodbye is said, and asks for the next connection."""
+        self._reader.give_back(fd)
+        self._read_rest(subscriber)
+        del self._open[fd]
+        self._connections.part(fd)
+        if self._lives.is_abrupt or not self._is_answered(subscriber):
+            self._log.add(subscriber.client, "dropped")
+            subscriber.stream.close()
+        else:
+            connection.disconnect(subscriber.client, subscriber.stream, log=self._log)
+        self._come_again(subscriber)
+
+    def _is_answered(self, subscriber: Subscriber) -> bool:
+        """Whether all answers are gone: half a packet is no place for a DISCONNECT."""
+        try:
+            return subscriber.outbox.push()
+        except OSError:  # the broker was faster: nobody is there to say goodbye to
+            return False
 
     def storm(self) -> None:
         self._lives.storm(now_ns())

@@ -60,12 +60,11 @@ def contract() -> Column:
 def contract_verdict() -> Column:
     """kept, broken or unknown; a ledger with missing pages accuses nobody.
 
-    To a subscriber that a fault cut off and that has no lasting session nobody owes what came meanwhile (MQTT 3.1.1
-    section 3.1.2.4): where there was one, losses may be its own. So may they be the expiry's where messages had one
-    (MQTT 5.0 section 3.3.2.3.3) and the run was longer: no broker tells which it dropped for that.
+    To a subscriber that was away and that has no lasting session nobody owes what came meanwhile (MQTT 3.1.1 section
+    3.1.2.4): where there was one, losses may be its own. So may they be the expiry's where messages had one (MQTT 5.0
+    section 3.3.2.3.3) and the run was longer: no broker tells which it dropped for that.
     """
-    is_missing = F.coalesce(F.col("acknowledged_lost") > 0, F.lit(False))
-    is_lost_after_acknowledgement = is_missing & F.col("was_owed_all")
+    is_lost_after_acknowledgement = _is_missing() & ~F.col("was_away") & ~F.col("may_expire")
     is_duplicated = F.coalesce(F.col("duplicated") > 0, F.lit(False))
     is_unexpected = F.coalesce(F.col("unexpected") > 0, F.lit(False))
     is_stale = F.coalesce(F.col("stale") > 0, F.lit(False))  # MQTT 3.1.1 section 3.3.1.3: the last one replaces it
@@ -75,16 +74,37 @@ def contract_verdict() -> Column:
         .when(promised_qos() == 1, is_lost_after_acknowledgement)
         .otherwise(is_lost_after_acknowledgement | is_duplicated | is_unexpected)
     )
-    is_unsettled = (promised_qos() >= 1) & ((F.col("never_acknowledged") > 0) | is_missing)
+    return (
+        F.when(F.col("is_cut_off") | ~is_granted(), "unknown")
+        .when(is_broken, "broken")
+        .when(_doubt().isNotNull(), "unknown")
+        .otherwise("kept")
+    )
+
+
+def contract_doubt() -> Column:
+    """Why a contract is unknown; null where it is not. The verdict must be there."""
+    return F.when(F.col("verdict") == "unknown", _doubt())
+
+
+def _doubt() -> Column:
+    """What leaves a contract open that nothing else broke, the plainest reason first."""
+    is_promised = promised_qos() >= 1
     is_untold = F.when(promised_qos() == 1, F.col("acknowledged_lost").isNull()).otherwise(
         F.col("duplicated").isNull() | ((promised_qos() == 2) & F.col("acknowledged_lost").isNull())
     )
     return (
-        F.when(F.col("is_cut_off") | ~is_granted(), "unknown")
-        .when(is_broken, "broken")
-        .when(is_unsettled | is_untold, "unknown")
-        .otherwise("kept")
+        F.when(F.col("is_cut_off"), "the run was cut off")
+        .when(~is_granted(), "the subscription was not granted")
+        .when(is_promised & (F.col("never_acknowledged") > 0), "messages were never acknowledged")
+        .when(is_promised & _is_missing() & F.col("was_away"), "subscribers were away without a lasting session")
+        .when(is_promised & _is_missing() & F.col("may_expire"), "messages may have expired")
+        .when(is_untold, "messages are not told apart")
     )
+
+
+def _is_missing() -> Column:
+    return F.coalesce(F.col("acknowledged_lost") > 0, F.lit(False))
 
 
 def sample_sd(n: str, sum_: str, sum_of_squares: str) -> Column:

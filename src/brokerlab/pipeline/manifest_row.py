@@ -10,6 +10,7 @@ from brokerlab.pipeline.schemas import PIPELINE_VERSION
 from brokerlab.pipeline.schemas.manifests import LINK
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import Json
+from brokerlab.study.values import Behaviour, Who
 
 _VERDICTS = ("valid", "invalid", "collapsed")
 _PASSED = {"passed": True, "failed": False}  # another outcome says nothing about the broker
@@ -77,6 +78,7 @@ def row_of(manifest: Json, directory: RunDirectory, phases: tuple[Phase, ...]) -
         "set_up": _set_up(broker),
         "connections": _connections(workload),
         "has_lasting_sessions": (workload.get("clients") or {}).get("session") == "persistent",
+        "may_be_away": _may_be_away(workload),
         "may_expire": _may_expire(workload, phases),
         "is_scalable": broker.get("is_scalable"),
         "system_cpu_percent": manifest.get("surroundings", {}).get("system_cpu_percent"),
@@ -94,6 +96,12 @@ def _set_up(broker: Json) -> str | None:
     if "driver" not in broker:
         return None
     return json.dumps([broker.get(name) for name in ("driver", "version", "preset", "options")], sort_keys=True)
+
+
+def _may_be_away(workload: Json) -> bool:
+    """Whether subscribers leave and come back by the study's plan."""
+    life = workload.get("clients") or {}
+    return life.get("who") == Who.ALL and life.get("behaviour") in (Behaviour.CHURN, Behaviour.STORM)
 
 
 def _may_expire(workload: Json, phases: tuple[Phase, ...]) -> bool:

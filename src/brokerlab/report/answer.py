@@ -221,7 +221,8 @@ def _contract_warnings(cell: CellResult, results: Results) -> list[str]:
     if contract.verdict == "broken":
         warnings.append(f"broke «{contract.name}» in {contract.runs} of {plural(contract.of_runs, 'run')}")
     if contract.verdict == "unknown":
-        warnings.append(f"«{contract.name}» unproven in {contract.runs} of {plural(contract.of_runs, 'run')}")
+        why = f": {listed(list(contract.doubts))}" if contract.doubts else ""
+        warnings.append(f"«{contract.name}» unproven in {contract.runs} of {plural(contract.of_runs, 'run')}{why}")
     if contract.was_granted_less:
         warnings.append(f"granted QoS {contract.granted_qos} where QoS {contract.asked_qos} was asked")
     lost = cell.estimates.get("delivery.failure_percent")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from brokerlab.report.cells import CellResult
+from brokerlab.report.numbers import listed
 from brokerlab.report.results import Results, Row
 
 _WORST_FIRST = ("broken", "unknown", "kept")
@@ -18,6 +19,7 @@ class Contract:
     asked_qos: int | None
     granted_qos: int | None  # the lowest that a subscriber was granted
     name: str  # "at least once"
+    doubts: tuple[str, ...] = ()  # why it is unknown
 
     @property
     def was_granted_less(self) -> bool:
@@ -28,7 +30,8 @@ class Contract:
         """What stands below the verdict: how often, and which contract it was."""
         granted = f", QoS {self.granted_qos} granted" if self.was_granted_less else ""
         how_often = f"{self.runs} of {self.of_runs}: " if self.verdict in ("broken", "unknown") else ""
-        return f"{how_often}{self.name}{granted}"
+        doubts = f" ({listed(list(self.doubts))})" if self.doubts else ""
+        return f"{how_often}{self.name}{granted}{doubts}"
 
 
 def contract_of(cell: CellResult, results: Results) -> Contract:
@@ -45,6 +48,7 @@ def contract_of(cell: CellResult, results: Results) -> Contract:
         asked_qos=rows[0]["qos_asked"] if rows else None,
         granted_qos=min(granted, default=None),
         name=(lowest["contract"] or "") if lowest else "",
+        doubts=tuple(sorted({row["doubt"] for row in rows if row.get("doubt")})) if worst == "unknown" else (),
     )
 
 

@@ -53,7 +53,7 @@ def _row(cell: CellResult, row: Row, faults: tuple[tuple[str, str], ...]) -> tup
         *(Entry(level_value(name, value)) for name, value in cell.levels),
         Entry(row["run_id"].rsplit("/", 1)[-1], "" if is_valid else "not valid"),
         _contract(row),
-        Entry(row["verdict"], mark=_VERDICT_MARKS.get(row["verdict"], "")),
+        Entry(row["verdict"], row.get("doubt") or "", _VERDICT_MARKS.get(row["verdict"], "")),
         *(Entry(count(row[column])) for _, column in _COUNTS),
         *(_fault(row, column) for _, column in faults),
     )

@@ -7,7 +7,7 @@ from brokerlab.study.pause import read_pause_s
 from brokerlab.study.pause_values import Pause
 from brokerlab.study.readers import read_arrivals, read_phase_s
 from brokerlab.study.topics_part import read_subscribe_at
-from brokerlab.study.values import Arrivals, Behaviour, Phases, Roles, SubscribeAt
+from brokerlab.study.values import Arrivals, Behaviour, Phases, Roles, SubscribeAt, Who
 
 _PAUSE = (*WORKLOAD, "pause")
 _PHASES = ("deploy", "phases")
@@ -27,9 +27,11 @@ def check_pause(document: Document) -> None:
     for role_path, written in values_of(document, "role"):
         if read_or_none(roles.read_role, written) not in (None, Roles.ONE_WAY):
             document.add(role_path, "who pauses is a subscriber of its own: write one-way")
+    all_leave = read_or_none(life.read_who, document.get(*WORKLOAD, "clients", "who")) is Who.ALL
     for life_path, written in values_of(document, "behaviour"):
-        if read_or_none(life.read_behaviour, written) == Behaviour.STORM:
-            document.add(life_path, "a storm ends connections in the midst of a pause: write persistent")
+        behaviour = read_or_none(life.read_behaviour, written)
+        if behaviour is Behaviour.STORM or (behaviour is Behaviour.CHURN and all_leave):
+            document.add(life_path, f"a {behaviour} ends connections in the midst of a pause: write persistent")
     at = document.get(*WORKLOAD, "topics", "subscribe_at")
     if at is not None and read_or_none(read_subscribe_at, at) == SubscribeAt.AFTER:
         document.add(path, "subscribers that come after the messages have none to pause for")

@@ -89,7 +89,7 @@ class Behaviour(StrEnum):
     PERSISTENT = "persistent"  # as long as the run
     PER_MESSAGE = "per-message"  # one message: connect, publish, wait for its acknowledgement, DISCONNECT
     PER_MESSAGE_ABRUPT = "per-message-abrupt"  # one message: connect, publish, close without a word
-    CHURN = "churn"  # a lifetime, over at another time for each publisher; drained before it disconnects
+    CHURN = "churn"  # a lifetime, over at another time for each client; drained before it disconnects
     STORM = "storm"  # until all lose their connections at once, without a word, and come back at once
 
 
@@ -105,7 +105,7 @@ class SessionKind(StrEnum):
 
 
 class Who(StrEnum):
-    """Whom a storm hits."""
+    """Who loses its connection, in a storm or at the end of a lifetime."""
 
     PUBLISHERS = "publishers"
     ALL = "all"  # subscribers too
@@ -251,7 +251,7 @@ class ClientLife:
     connect_rate_per_s: float | None = None  # of all clients of the run together; None is as fast as it goes
     lifetime_s: float | None = None  # of a connection; used by churn
     every_s: float | None = None  # between two storms
-    who: Who = Who.PUBLISHERS  # used by storm
+    who: Who = Who.PUBLISHERS  # used by storm and churn
     session: SessionKind = SessionKind.CLEAN
     keep_alive_s: int = 60
     idle: int = 0  # clients that connect and keep alive, and nothing else

@@ -45,6 +45,7 @@ def test_its_duration_is_a_factor(read, small):
         (["pause: {for: 1 s}", "schedule: {arrivals: saturate}"], "saturate arrivals wait for subscribers"),
         (["pause: {for: 1 s}", "role: loop"], "write one-way"),
         (["pause: {for: 1 s}", "clients: {behaviour: storm, every: 1 s}"], "a storm ends connections"),
+        (["pause: {for: 1 s}", "clients: {behaviour: churn, lifetime: 1 s, who: all}"], "a churn ends connections"),
     ],
 )
 def test_what_does_not_go_together_is_refused(read, small, keys, said):

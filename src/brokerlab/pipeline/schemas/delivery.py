@@ -31,6 +31,7 @@ DELIVERY = schema(
     drop_percent=REAL,  # of those published: not known to have reached the broker; this and the next null at QoS 0
     availability_percent=REAL,
     verdict=TEXT,  # kept | broken | unknown
+    doubt=TEXT,  # why it is unknown
 )
 
 TABLE = Table(DELIVERY, grain=("run_id", "qos_asked", "qos_granted"), order=("position", "qos_asked", "qos_granted"))

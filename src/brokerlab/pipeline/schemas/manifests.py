@@ -91,6 +91,7 @@ MANIFESTS = schema(
     set_up=TEXT,  # driver, version, preset and options of the broker: two names with the same are the same thing
     connections=INT,  # of publishers, subscribers and idle clients
     has_lasting_sessions=BOOL,  # what comes while a client is away is kept for it
+    may_be_away=BOOL,  # subscribers leave and come back by the study's plan
     may_expire=BOOL,  # messages had an expiry, and the run lasted longer: a broker drops those that wait so long
     is_scalable=BOOL,  # the broker uses several cores; null: not known
     system_cpu_percent=REAL,  # of all cores of the machine, measure phase

@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from brokerlab.pipeline.columns import contract, contract_verdict, known, share, total
+from brokerlab.pipeline.columns import contract, contract_doubt, contract_verdict, known, share, total
 from brokerlab.pipeline.origin import ACKNOWLEDGED, DUP, EXPECTED, IDENTITY, INTENDED, PUBLISHED
 from brokerlab.pipeline.schemas.delivery import DELIVERY
 from brokerlab.pipeline.transforms import Analysis, family
@@ -16,8 +16,9 @@ def make(analysis: Analysis) -> DataFrame:
 def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
     """One row per run, QoS asked and QoS granted; covers every publication of the run, warm-up included."""
     about = runs.select(
-        "run_id", "cell", "qos", "qos_asked", "is_cut_off", "identity", "unknown", "has_lasting_sessions", "may_expire"
-    )
+        "run_id", "cell", "qos", "qos_asked", "is_cut_off", "identity", "unknown",
+        "has_lasting_sessions", "may_be_away", "may_expire",
+    )  # fmt: skip
     counts = _counts(partials).join(_published(partials), on="run_id", how="left").join(about, on="run_id", how="inner")
     counts = counts.join(_heard(partials), on=["run_id", "qos_granted"], how="left").withColumns(_as_far_as_known())
     counts = counts.join(_away(partials), on="run_id", how="left")
@@ -30,7 +31,8 @@ def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
             **{name: _unless_by_order(F.col(name)) for name in ("duplicated", "duplicated_flagged", "reordered")},
             # By order a loss shifts the times of all that follows.
             "late": F.when(~_is_by_order() | (F.col("expected") == F.col("delivered")), F.col("late")),
-            "was_owed_all": _was_owed_all(),
+            "was_away": _was_away(),
+            "may_expire": F.coalesce("may_expire", F.lit(False)),
         }
     )
     return with_losses.withColumns(
@@ -45,14 +47,15 @@ def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
             "drop_percent": _drop_percent(),
             "availability_percent": 100 - _drop_percent(),
             "verdict": contract_verdict(),
+            "doubt": contract_doubt(),
         }
     ).to(DELIVERY)
 
 
-def _was_owed_all() -> Column:
-    """Whether every acknowledged message had to come: nobody was away without a session, and none could expire."""
-    was_here = F.col("has_lasting_sessions") | (F.coalesce("subscribers_away", F.lit(0)) == 0)
-    return was_here & ~F.coalesce("may_expire", F.lit(False))
+def _was_away() -> Column:
+    """Whether a subscriber was without its connection, by a fault or by plan, and the broker kept nothing for it."""
+    left = (F.coalesce("subscribers_away", F.lit(0)) > 0) | F.coalesce("may_be_away", F.lit(False))
+    return left & ~F.coalesce("has_lasting_sessions", F.lit(False))
 
 
 def _as_far_as_known() -> dict[str, Column]:
