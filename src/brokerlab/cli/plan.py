@@ -136,7 +136,7 @@ def machine_notes(plan: Plan) -> list[str]:
     """What is left out and what limits the numbers here, with how to change it."""
     notes = [f"{broker} is left out: {reason}" for broker, reason in plan.left_out]
     notes += [f"{broker} is left out of some cells: {reason}" for broker, reason in plan.unable]
-    if usable_cores() < ENOUGH_CORES:
+    if usable_cores() < ENOUGH_CORES and not all(_keeps_apart(cell) for cell in plan.cells):
         notes.append(f"broker and load share {usable_cores()} cores: a run in which the load was the limit is invalid")
     if find_java() is None:
         notes.append(f"no Java for the analysis: {HINT}")
@@ -145,3 +145,8 @@ def machine_notes(plan: Plan) -> list[str]:
             f"the meter was not calibrated for all of this load: done before the first run ({amount(missing)})"
         )
     return notes
+
+
+def _keeps_apart(cell: Cell) -> bool:
+    """Whether the study gives the broker some cores and leaves others to the load."""
+    return cell.limits.cores is not None and len(cell.limits.cores) < usable_cores()

@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
 ENOUGH = 4
@@ -17,14 +18,15 @@ def divide_cores(
     """Cores of each node, disjoint between broker and workers; None where there are too few.
 
     A worker gets one core, or two where there are many (its writing thread has work too); the broker gets the rest,
-    and at least half. Where the study names the broker's cores, it gets these, and each worker one of the others.
+    and at least half. Where the study names the broker's cores, it gets these, and each worker one of the others; if
+    those are fewer, workers meet there, but none meets the broker.
     """
     workers = [node for node in nodes if not node.startswith(BROKER)]
     if broker_cores is not None:
         others = [core for core in sorted(cores) if core not in broker_cores]
-        if len(others) < len(workers):
+        if not others:
             return None
-        taken = {node: [core] for node, core in zip(workers, others, strict=False)}
+        taken = {node: [core] for node, core in zip(workers, cycle(others), strict=False)}
         return {node: list(broker_cores) for node in nodes if node.startswith(BROKER)} | taken
     each = 2 if len(cores) >= _MANY else 1
     if len(cores) < ENOUGH or len(workers) * each > len(cores) // 2:

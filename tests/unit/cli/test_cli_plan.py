@@ -130,6 +130,18 @@ def test_password_that_is_not_at_hand_is_found_before_anything_starts(brokerlab:
     assert brokerlab("plan", str(study), "--set", credentials, env={"BROKERLAB_NOT_SET": "x"}).returncode == 0
 
 
+@pytest.mark.parametrize(("limits", "is_shared"), [("", True), ("cores: [0]", False), ("cores: [0, 1]", True)])
+def test_few_cores_are_noted_unless_the_broker_has_its_own(
+    monkeypatch: pytest.MonkeyPatch, study: Path, limits: str, is_shared: bool
+) -> None:
+    monkeypatch.setattr("brokerlab.cli.plan.usable_cores", lambda: 2)
+    settings = [f"system.limits={{{limits}}}"] if limits else []
+
+    notes = machine_notes(prepare(str(study), settings=settings, levels=[]).plan)
+
+    assert any("broker and load share 2 cores" in note for note in notes) is is_shared
+
+
 def test_a_machine_that_was_never_calibrated_is_noted(
     monkeypatch: pytest.MonkeyPatch, study: Path, tmp_path: Path
 ) -> None:

@@ -81,8 +81,10 @@ def test_cores_are_shared_where_broker_and_load_are_both_here_and_have_none_of_t
     assert len(pids) == 1 or found == Division(None, is_shared=is_shared)
 
 
-def test_workers_stay_off_the_cores_that_the_study_gives_the_broker_where_there_are_enough_others():
+def test_workers_stay_off_the_cores_that_the_study_gives_the_broker():
     divided = divide_cores(range(3), NODES, broker_cores=(1,))
 
     assert divided == {"broker/0": [1], "publishers/0": [0], "subscribers/0": [2]}
-    assert divide_cores(range(2), NODES, broker_cores=(1,)) is None
+    fewer = divide_cores(range(2), NODES, broker_cores=(1,))
+    assert fewer == {"broker/0": [1], "publishers/0": [0], "subscribers/0": [0]}
+    assert divide_cores(range(2), NODES, broker_cores=(0, 1)) is None
