@@ -6,6 +6,7 @@ from pathlib import Path
 
 from brokerlab.bridge.steps import Step
 from brokerlab.load.packets import LEVELS
+from brokerlab.study.address import written_address
 from brokerlab.study.secret import Secret
 from brokerlab.study.values import Transport
 
@@ -38,7 +39,7 @@ class Broker:
 
     @property
     def address(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return written_address(self.host, self.port)
 
 
 @dataclass(frozen=True, slots=True)

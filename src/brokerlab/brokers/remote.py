@@ -17,12 +17,12 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
-from brokerlab.brokers.address import read_address
 from brokerlab.brokers.base import OPEN, Abilities, Count, Counter, Endpoint, Found, Missing, Node, Security
 from brokerlab.brokers.choice import check_choice
 from brokerlab.brokers.endpoints import PUBLIC
 from brokerlab.brokers.source import Elsewhere
 from brokerlab.errors import UserError
+from brokerlab.study.address import read_address
 from brokerlab.study.nearest import listed
 from brokerlab.study.secret import Secret
 from brokerlab.study.values import BrokerChoice, Transport

@@ -4,6 +4,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from brokerlab.brokers.base import Node
+from brokerlab.study.address import written_address
 
 
 class Running(Protocol):
@@ -46,7 +47,7 @@ class Reached:
 
     @property
     def whereabouts(self) -> str:
-        return f"is {self.node.host}:{self.node.port} right, and may this machine reach it?"
+        return f"is {written_address(self.node.host, self.node.port)} right, and may this machine reach it?"
 
     def pids(self) -> list[int]:
         return []

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brokerlab.bridge.joint import COUNTERS, JOINED, Side, joint_between
-from brokerlab.brokers.address import written_address
 from brokerlab.brokers.base import Abilities, Broker, Departure, Node
 from brokerlab.brokers.process import BrokerProcess
 from brokerlab.errors import RunError
 from brokerlab.load.client import Login
 from brokerlab.load.topics import PROOF_PREFIX
+from brokerlab.study.address import written_address
 from brokerlab.study.ensemble_values import BridgePer, BridgeWays, Bridging, Ensemble
 from brokerlab.study.limit_values import UNLIMITED, Limits
 from brokerlab.study.places import Place

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
-from brokerlab.brokers.address import is_loopback, written_address
 from brokerlab.brokers.base import Broker, Endpoint, Node, RunsElsewhere, Security
 from brokerlab.brokers.registry import driver
 from brokerlab.errors import RunError, UserError
@@ -18,6 +17,7 @@ from brokerlab.load.client import Client as AskingClient
 from brokerlab.load.client import Login, NotAdmittedError
 from brokerlab.load.spec import Client, Entrance
 from brokerlab.study.access import users_of
+from brokerlab.study.address import is_loopback, written_address
 from brokerlab.study.plan import Cell, PlannedRun
 from brokerlab.study.values import Topics, Transport, Workload
 

@@ -12,7 +12,6 @@ from dataclasses import asdict
 from types import TracebackType
 from typing import Self
 
-from brokerlab.brokers.address import written_address
 from brokerlab.brokers.base import Broker, Found, Node, RunsElsewhere
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.registry import driver
@@ -31,6 +30,7 @@ from brokerlab.lab.remote import broker_facts
 from brokerlab.lab.stand import Stand
 from brokerlab.record.directory import RunDirectory
 from brokerlab.record.manifest import Manifest
+from brokerlab.study.address import written_address
 from brokerlab.study.ensemble_values import Join
 from brokerlab.study.fault_values import DEADLY, Fault, FaultKind, nodes_of
 from brokerlab.study.places import LOOPBACK

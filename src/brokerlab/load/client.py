@@ -37,6 +37,7 @@ from brokerlab.load.parser import Parser
 from brokerlab.load.spec import Entrance
 from brokerlab.load.stream import Stream, read_some, send_all, shake_hands, stream_over
 from brokerlab.load.streaming import RefusedError
+from brokerlab.study.address import written_address
 
 _Answer = TypeVar("_Answer", bound=Packet)
 _READ_BYTES = 65_536
@@ -79,7 +80,7 @@ class Client:
         login = login or Login()
         protocol = protocol or login.protocol
         self._level = LEVELS[protocol]
-        self._address = f"{host}:{port}"
+        self._address = written_address(host, port)
         self._parser = Parser(self._level)
         self._answers: deque[Packet] = deque()
         self._messages: deque[Publish] = deque()

@@ -30,6 +30,7 @@ from brokerlab.load.spec import Client, WorkerSpec
 from brokerlab.load.spec import Connect as Order
 from brokerlab.load.stream import Stream, Wait, stream_of
 from brokerlab.load.wills import will_of
+from brokerlab.study.address import written_address
 from brokerlab.study.values import SessionKind
 
 # Connections under way at once where the study has no word on it: less than the queue of a listener (Mosquitto's
@@ -301,7 +302,9 @@ class Openings:
 
     def _what_failed(self, opening: _Opening, reason: str) -> str:
         if opening.step is _Step.CONNECTING:
-            return f"{opening.client.name}: no connection to {self._spec.host}:{self._spec.port}: {reason}"
+            return (
+                f"{opening.client.name}: no connection to {written_address(self._spec.host, self._spec.port)}: {reason}"
+            )
         if opening.step is _Step.SHAKING:
             return f"{opening.client.name}: the handshake failed: {reason}"
         if not reason:

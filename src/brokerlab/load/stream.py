@@ -12,6 +12,7 @@ from brokerlab.load.alarm import now_ns
 from brokerlab.load.spec import Client, Entrance, WorkerSpec
 from brokerlab.load.streaming import Stage, Stream, Wait, await_ready, read_some, send_all, shake_hands
 from brokerlab.load.tls import TlsStream, context_for
+from brokerlab.study.address import written_address
 
 __all__ = [
     "Stage",
@@ -90,5 +91,5 @@ def stream_over(
     if entrance.transport.is_framed:
         from brokerlab.load.websocket import WebSocketStream  # noqa: PLC0415 - loads Numba, which takes a second
 
-        stream = WebSocketStream(stream, host=f"{host}:{port}", path=entrance.path, protocol=protocol)
+        stream = WebSocketStream(stream, host=written_address(host, port), path=entrance.path, protocol=protocol)
     return stream

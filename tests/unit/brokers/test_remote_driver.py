@@ -2,7 +2,6 @@
 
 import pytest
 
-from brokerlab.brokers.address import read_address, written_address
 from brokerlab.brokers.base import Endpoint, Missing
 from brokerlab.brokers.elsewhere import known_brokers
 from brokerlab.brokers.endpoints import PUBLIC
@@ -10,6 +9,7 @@ from brokerlab.brokers.registry import driver
 from brokerlab.errors import UserError
 from brokerlab.lab.certificates import Authority, keep
 from brokerlab.lab.remote import check_reachable, prefixed
+from brokerlab.study.address import read_address, written_address
 from brokerlab.study.plan import Cell
 from brokerlab.study.topics import filters_of, topic_matches, topic_of
 from brokerlab.study.values import BrokerChoice, ClientLife, Topics, Transport, Workload

@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from websockets.sync.server import serve
 
-from brokerlab.load.stream import TcpStream, Wait, read_some, send_all, shake_hands
+from brokerlab.load.spec import Entrance
+from brokerlab.load.stream import TcpStream, Wait, read_some, send_all, shake_hands, stream_over
 from brokerlab.load.websocket import BAD, CONTROL, DRY, FULL, WebSocketStream, accept_of, framed, state_of, take_frames
+from brokerlab.study.values import Transport
 
 pytestmark = pytest.mark.unit
 DEADLINE_S = 20.0
@@ -292,3 +294,16 @@ def test_another_implementation_understands_us_and_we_it():
 
     assert got == b"".join(sent)
     assert [stage.event for stage in stream.stages] == ["websocket"]
+
+
+@pytest.mark.parametrize(("host", "said"), [("127.0.0.1", b"127.0.0.1:8083"), ("::1", b"[::1]:8083")])
+def test_an_address_of_ipv6_stands_in_brackets(host, said):
+    """RFC 7230 section 5.4 with RFC 3986 section 3.2.2."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        stream = stream_over(
+            ours, Entrance(Transport.WS), host=host, port=8083, certificate=None, protocol="3.1.1"
+        )  # fmt: skip
+        assert stream.shake() is Wait.READ
+
+        assert b"\r\nHost: " + said + b"\r\n" in theirs.recv(4096)

@@ -8,7 +8,6 @@ from pathlib import Path
 from threading import Event
 
 from brokerlab import inventory
-from brokerlab.brokers.address import read_address
 from brokerlab.brokers.base import Broker, Missing, Security
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.registry import DRIVERS, driver
@@ -20,6 +19,7 @@ from brokerlab.lab.proof import named, prove_ready
 from brokerlab.load.client import Login
 from brokerlab.load.packets import LEVELS, ConnAck, Connect, connack_reason
 from brokerlab.load.tls import context_for
+from brokerlab.study.address import read_address
 from brokerlab.study.values import BrokerChoice
 
 _HOST = "127.0.0.1"
