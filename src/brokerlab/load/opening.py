@@ -302,9 +302,8 @@ class Openings:
 
     def _what_failed(self, opening: _Opening, reason: str) -> str:
         if opening.step is _Step.CONNECTING:
-            return (
-                f"{opening.client.name}: no connection to {written_address(self._spec.host, self._spec.port)}: {reason}"
-            )
+            where = written_address(self._spec.host, self._spec.port)
+            return f"{opening.client.name}: no connection to {where}: {reason}"
         if opening.step is _Step.SHAKING:
             return f"{opening.client.name}: the handshake failed: {reason}"
         if not reason:
