@@ -33,7 +33,7 @@ def runs_from(spark, *rows):
 
 def flow(**counts):
     zero = dict.fromkeys(FAMILIES["flow"].names, 0)
-    return {**zero, "qos_granted": 1, "last_received_ns": None, "is_crossing": None, **counts}
+    return {**zero, "qos_granted": 1, "last_received_ns": None, "is_crossing": None, "in_doubt": False, **counts}
 
 
 class Tables(Mapping):

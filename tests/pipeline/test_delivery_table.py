@@ -14,11 +14,12 @@ pytestmark = pytest.mark.pipeline
 )
 def test_by_order_what_cannot_be_told_is_null(spark, qos, acknowledged, delivered, lost_after, verdict):
     """Where everything was acknowledged the lost ones were too; where not, nobody knows which were lost."""
+    arrived = flow(subscriber=0, delivered=delivered, acknowledged_delivered=3, in_doubt=delivered < 5)
     partials = partials_from(
         spark,
         ("a/1", "publisher", {"publisher": 0, "published": 5, "acknowledged": acknowledged}),
         ("a/1", "expected", {"qos_granted": qos, "pairs": 5, "acknowledged_pairs": acknowledged}),
-        ("a/1", "flow", flow(subscriber=0, delivered=delivered, acknowledged_delivered=3) | {"qos_granted": qos}),
+        ("a/1", "flow", arrived | {"qos_granted": qos}),
     )
     about = {"run_id": "a/1", "qos": qos, "identity": "order"}
 
@@ -28,6 +29,38 @@ def test_by_order_what_cannot_be_told_is_null(spark, qos, acknowledged, delivere
     assert (row.duplicated, row.duplicated_flagged, row.reordered) == (None, None, None)
     assert (row.acknowledged_lost, row.verdict, row.identity) == (lost_after, verdict, "order")
     assert row.late == (0 if delivered == 5 else None)
+
+
+@pytest.mark.parametrize(("qos", "verdict"), [(0, "broken"), (1, "unknown"), (2, "broken")])
+def test_where_messages_are_alike_one_too_many_may_stand_for_a_lost_one(spark, qos, verdict):
+    """Five of five and one more: at QoS 1, where messages may come twice, one of the five may have been lost."""
+    partials = partials_from(
+        spark,
+        ("a/1", "publisher", {"publisher": 0, "published": 5, "acknowledged": 5}),
+        ("a/1", "expected", {"qos_granted": qos, "pairs": 5, "acknowledged_pairs": 5}),
+        ("a/1", "flow", flow(subscriber=0, delivered=5, late=1, in_doubt=True) | {"qos_granted": qos}),
+        ("a/1", "unexpected", {"subscriber": 0, "qos_granted": qos, "arrivals": 1}),
+    )
+    about = {"run_id": "a/1", "qos": qos, "identity": "content"}
+
+    (row,) = delivery_table(partials, runs=runs_from(spark, about)).collect()
+
+    assert (row.delivered, row.lost, row.unexpected, row.verdict) == (5, 0, 1, verdict)
+    assert (row.duplicated, row.reordered, row.late, row.acknowledged_lost) == (None, None, None, None)
+    assert row.doubt == ("messages are not told apart" if verdict == "unknown" else None)
+
+
+def test_nothing_is_lost_on_the_way_to_a_device_whose_answers_nobody_may_hear(spark):
+    partials = partials_from(
+        spark,
+        ("a/1", "publisher", {"publisher": 0, "published": 5, "acknowledged": 5}),
+        ("a/1", "expected", {"qos_granted": 128, "pairs": 0, "acknowledged_pairs": 0}),
+        ("a/1", "echo", {"publisher": 0, "qos_granted": 128, "heard": 5, "answered": 5}),
+    )
+
+    (row,) = delivery_table(partials, runs=runs_from(spark, {"run_id": "a/1", "qos": 1})).collect()
+
+    assert (row.expected, row.lost, row.lost_there, row.lost_back, row.verdict) == (0, 0, None, None, "unknown")
 
 
 def test_answers_are_judged_by_the_qos_that_they_were_asked_with(spark):

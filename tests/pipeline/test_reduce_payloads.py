@@ -7,6 +7,8 @@ from test_reduce_ledger import ledger, partials_of
 pytestmark = pytest.mark.pipeline
 
 ORDER = {"identity": {"form": "order", "window": None}}
+EQUALS = {"identity": {"form": "content", "window": 1}}  # records of which neighbours are equal
+SHORT = {"identity": {"form": "short", "window": 4}}  # no real one is that small
 
 
 def four_messages():
@@ -67,6 +69,58 @@ def test_by_order_what_is_too_much_is_unexpected(study):
     assert ledger(run, "delivered") == {"delivered": 4}
     assert [row["arrivals"] for row in partials_of(run)["unexpected"]] == [2]
     assert latencies(run) == {}
+
+
+def counts_and_latencies(study, form, sent, arrivals):
+    """Of rows as a subscriber writes them: delivered, unexpected, flows in doubt, and messages with a latency."""
+    run = RunBuilder(more=form).write(study, publications={"p": sent}, deliveries={"s": arrivals})
+    partials = partials_of(run)
+    return (
+        sum(flow["delivered"] for flow in partials["flow"]),
+        sum(row["arrivals"] for row in partials["unexpected"]),
+        sum(flow["in_doubt"] for flow in partials["flow"]),
+        sum(row["n"] for row in partials["moments"] if row["kind"] == "intended"),
+    )
+
+
+@pytest.mark.parametrize("form", [ORDER, EQUALS], ids=["order", "equals"])
+def test_where_messages_are_alike_one_that_came_twice_costs_no_other(study, form):
+    """Each arrival after the second one is taken for the message after it, which is not even due."""
+    sent = four_messages()
+    came = [without_number(sent[place], 1, seq) for seq, place in enumerate([0, 1, 1, 2, 3])]
+
+    assert counts_and_latencies(study, form, sent, came) == (4, 1, 1, 0)
+
+
+def test_equal_records_out_of_turn_are_all_there(study):
+    """Numbers 0 and 3 changed places: 3 came first, so that 1 and 2 were taken for what comes last a second time."""
+    sent = four_messages()
+    came = [without_number(sent[place], 500, seq) for place, seq in enumerate([3, 3, 3, 0])]
+
+    assert counts_and_latencies(study, EQUALS, sent, came) == (4, 0, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("came", "told"),
+    [
+        pytest.param([(0, 0), (1, 1), (3, 3), (4, 4), (5, 5), (6, 6), (7, 7)], (7, 0, 0, 7), id="one of eight lost"),
+        pytest.param([(7, 3)], (1, 0, 1, 0), id="behind seven lost the eighth may be the fourth"),
+    ],
+)
+def test_a_short_number_is_the_right_one_while_no_other_with_its_bytes_was_sent(study, came, told):
+    sent = [publication(seq, 2000 + 100 * seq) for seq in range(8)]
+
+    assert counts_and_latencies(study, SHORT, sent, [without_number(sent[of], 1, seq) for of, seq in came]) == told
+
+
+def test_a_flow_in_doubt_keeps_its_intervals(study):
+    sent = four_messages()
+    came = [without_number(sent[place], 1, seq) for seq, place in enumerate([0, 2, 3])]
+    run = RunBuilder(more=ORDER).write(study, publications={"p": sent}, deliveries={"s": came})
+    (rhythm,) = partials_of(run)["rhythm"]
+
+    assert (rhythm["n"], rhythm["interarrival_mean_ns"]) == (3, 150_000_000)
+    assert (rhythm["jitter_ns"], rhythm["monotone_growth"], rhythm["blocks"]) == (None, None, None)
 
 
 def test_each_class_of_payloads_is_a_group_of_latency(study):

@@ -17,6 +17,7 @@ from brokerlab.pipeline.schemas import arrow_schema
 from brokerlab.pipeline.schemas.manifests import MANIFESTS
 from brokerlab.record.directory import RunDirectory, StudyDirectory
 from brokerlab.record.manifest import Json
+from brokerlab.study.identity import Identity
 from brokerlab.study.topics import topic_matches
 from brokerlab.study.values import Analysis, Topics
 
@@ -53,6 +54,7 @@ class RunFacts:
     payload_classes: tuple[int, ...]  # sizes that are told apart; none where all messages have one
     late_ns: int  # a first arrival this much after its intended time is late
     row: Mapping[str, Any]  # the columns of MANIFESTS
+    window: int | None = None  # messages of a publisher that are so many numbers apart look alike
     devices: tuple[int, ...] = ()
     probe: ProbeFacts | None = None
     nodes: Mapping[int, int] | None = None  # of the broker's, by publisher; None: there is one
@@ -117,6 +119,7 @@ def read_facts(directory: RunDirectory) -> RunFacts:
             payload_classes=payload_classes(manifest.get("workload", {})),
             late_ns=round(manifest.get("ledger", {}).get("late_s", Analysis().late_s) * 1e9),
             row=row_of(manifest, directory, phases),
+            window=_window(manifest.get("identity", {})),
             devices=tuple(int(client["device"]) for client in _clients(manifest, "devices")),
             probe=_probe(manifest),
             nodes=_nodes(manifest),
@@ -128,6 +131,11 @@ def read_facts(directory: RunDirectory) -> RunFacts:
         raise UserError(f"{directory.manifest_path}: the manifest is damaged: {problem!r}") from problem
     _refuse_wrong_types(facts)
     return facts
+
+
+def _window(identity: Json) -> int | None:
+    """By order every message is like the next."""
+    return 1 if identity.get("form") == Identity.ORDER else whole_or_none(identity.get("window"))
 
 
 def manifests_table(facts: Sequence[RunFacts]) -> pa.Table:

@@ -6,8 +6,10 @@ growth    Mann-Kendall's test and Sen's slope over at most 100 medians of consec
           growing  =  p < 0.01 (one-sided)  and  tau >= 0.5 (three pairs of four ascend)
                       and  slope * (n - 1) >= max(median latency, 1 ms)
 
-block     a stretch of messages with latency above median + max(10 IQR, 100 ms), followed by one that is not:
-          the flow stood still and went on
+block     a stretch of messages with latency above median + max(20 (median - p25), 100 ms), followed by one that is
+          not: the flow stood still and went on. The spread is that of the lower half, as 10 IQR would be where both
+          halves are alike, because all messages that waited for the flow to go on are in the upper one: up to half
+          of a flow may have waited
 
 SciPy has both of the growth's parts; importing it takes each Spark worker longer than all of its files,
 so the few lines are here and the tests hold them against SciPy's.
@@ -26,7 +28,7 @@ GROWTH_P = 0.01
 GROWTH_TAU = 0.5
 GROWTH_LEAST_NS = 1e6
 STRETCHES = 100
-BLOCK_IQRS = 10
+BLOCK_SPREADS = 20  # of a quarter of the messages
 BLOCK_LEAST_NS = 100e6
 
 _GAIN = 1 / 16
@@ -95,6 +97,6 @@ def block_count(latency_ns: Longs) -> int:
     """How often the flow stood still and went on; a stretch that lasts to the flow's end did not go on."""
     if latency_ns.size == 0 or int(latency_ns.max()) - int(latency_ns.min()) <= BLOCK_LEAST_NS:
         return 0
-    lower, median, upper = np.percentile(latency_ns, (25, 50, 75))
-    is_outlier = latency_ns > median + max(BLOCK_IQRS * (upper - lower), BLOCK_LEAST_NS)
+    lower, median = np.percentile(latency_ns, (25, 50), method="lower")
+    is_outlier = latency_ns > median + max(BLOCK_SPREADS * (median - lower), BLOCK_LEAST_NS)
     return int(np.count_nonzero(is_outlier[:-1] & ~is_outlier[1:]))

@@ -4,12 +4,14 @@ full     16 bytes at the start of the payload: intended time, publisher, sequenc
 text     numbers in the JSON text
 short    payloads of 1 to 15 bytes: the publisher where the topic does not tell it, and the low bytes of the
      sequence number, which the expected one completes
-content  records of a file, to which no byte is added: the record whose bytes they are, next after the last one
+content  records of a file, to which no byte is added: the record whose bytes they are, next after the last one;
+         records that are equal are told apart by their order
 order    no byte to hold an identity: the n-th message of a topic is taken for the n-th that was published to it
 """
 
 from enum import StrEnum
 
+from brokerlab.study.replay import nearest_equals
 from brokerlab.study.values import Content, Workload
 
 FULL_BYTES = 16
@@ -65,6 +67,15 @@ def seq_bytes(workload: Workload) -> int:
 
 
 def identity_section(workload: Workload) -> dict[str, str | int | None]:
-    """What a manifest says: the form, and of a short one from how many sequence numbers it tells the right one."""
+    """What a manifest says: the form, and where messages look alike, how many numbers they are apart at least."""
     form = identity_of(workload)
-    return {"form": form.value, "window": 256 ** seq_bytes(workload) if form is Identity.SHORT else None}
+    return {"form": form.value, "window": _window(workload, form)}
+
+
+def _window(workload: Workload, form: Identity) -> int | None:
+    if form is Identity.SHORT:
+        return 256 ** seq_bytes(workload)
+    if workload.payload.replay is not None:
+        nearest: int | None = nearest_equals(workload.payload.replay, publishers=workload.publishers)
+        return nearest
+    return None

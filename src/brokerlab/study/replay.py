@@ -223,6 +223,27 @@ def equal_records(records: Records) -> tuple[int, int] | None:
     return None
 
 
+@lru_cache(maxsize=4)
+def nearest_equals(replay: Replay, *, publishers: int) -> int | None:
+    """How many messages apart the nearest two with the same bytes of one publisher are; None where all differ."""
+    records = records_of(replay)
+    begins, ends = records.begins.tolist(), records.ends.tolist()
+    nearest: int | None = None
+    for own in shares_of(records, replay.split, publishers=publishers):
+        first: dict[bytes, int] = {}
+        last: dict[bytes, int] = {}
+        for place, number in enumerate(own.tolist()):
+            record = records.data[begins[number] : ends[number]]
+            if record in last:
+                nearest = min(nearest or records.count, place - last[record])
+            first.setdefault(record, place)
+            last[record] = place
+        if replay.repeat:
+            again = (own.size - last[record] + place for record, place in first.items())
+            nearest = min([nearest or own.size, *again])
+    return nearest
+
+
 def shares_of(records: Records, split: Split, *, publishers: int) -> list[Longs]:
     """Which records each publisher sends, in the order of the file: every record once."""
     every = np.arange(records.count)

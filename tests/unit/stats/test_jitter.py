@@ -119,6 +119,18 @@ def test_below_100_ms_above_the_median_nothing_is_a_block():
     assert block_count(ns(*[1] * 20, 101.1, *[1] * 20)) == 1
 
 
+@pytest.mark.parametrize(
+    ("apart_ms", "of", "still_ms"), [(100, 100, 4487), (100, 20, 600), (100, 20, 1000), (10, 200, 900)]
+)
+def test_messages_that_wait_for_a_flow_to_go_on_are_one_block(apart_ms, of, still_ms):
+    """In an open loop all that is due meanwhile waits, so that up to half of a flow is late."""
+    at = np.arange(of) * apart_ms
+    since = of // 4 * apart_ms
+    waited = np.where((at >= since) & (at < since + still_ms), since + still_ms - at, 0)
+
+    assert block_count(ns(*(5 + at % 3 + waited))) == 1
+
+
 def test_wide_scatter_needs_a_higher_outlier():
     """Quartiles 10 and 30 ms: the bound is 20 + 200 ms."""
     scatter = [10, 20, 30] * 21

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from brokerlab.pipeline.reduce.expectation import Expectation, places_of
+from brokerlab.pipeline.reduce.likeness import Likeness
 from brokerlab.pipeline.reduce.publications import Publications
 from brokerlab.pipeline.reduce.raw import Bools, Longs, longs, longs_or_zero, resolutions
 
@@ -90,8 +91,12 @@ class _Arrivals:
 class Ledger:
     """Takes a worker's deliveries file by file, in order of arrival, and counts."""
 
-    def __init__(self, publications: Publications, expected: Expectation, *, late_ns: int) -> None:
-        self._late_ns = late_ns
+    def __init__(
+        self, publications: Publications, expected: Expectation, *, late_ns: int, window: int | None = None
+    ) -> None:
+        """`window`: how many publications of a publisher further on the next one looks alike; None where none does."""
+        self._late_ns, self._window = late_ns, window
+        self._likeness = None if window is None else Likeness(publications, expected, window=window)
         self.publications, self.expected = publications, expected
         self._is_owed = expected.owed(publications)
         sizes = expected.sizes(publications.reach)
@@ -112,7 +117,7 @@ class Ledger:
 
     def anew(self) -> "Ledger":
         """An empty ledger of the same run."""
-        return Ledger(self.publications, self.expected, late_ns=self._late_ns)
+        return Ledger(self.publications, self.expected, late_ns=self._late_ns, window=self._window)
 
     def add(self, deliveries: pa.Table) -> FirstArrivals:
         """Enters the rows of one file; returns the first arrivals among them."""
@@ -123,6 +128,8 @@ class Ledger:
             self._count("stale", flow[~is_owed])
             rows, flow, place, publication = rows.where(is_owed), flow[is_owed], place[is_owed], publication[is_owed]
         self.received_ns, self.received_flow = rows.received_ns, flow
+        if self._likeness is not None:
+            self._likeness.add(flow, publication, rows.received_ns)
         order = _stable_order(flow, below=self._base.size)
         flow = flow[order]
         arrivals = _Arrivals(
@@ -134,6 +141,36 @@ class Ledger:
             starts=np.flatnonzero(np.diff(flow, prepend=-1)),
         )
         return self._enter(arrivals, deliveries)
+
+    def in_doubt(self) -> Bools:
+        """By flow, after all files: whether its messages could be others than those that they are taken for."""
+        if self._likeness is None:
+            return np.zeros(self._base.size, dtype=np.bool_)
+        owed = self.expected.pairs(self.publications, self._is_owed)
+        has_others = np.isin(self.expected.subscribers[self.expected.flows.subscriber], list(self.unexpected))
+        return self._likeness.in_doubt(self.counts["delivered"], self.counts["duplicated"], owed, has_others)
+
+    def settle(self) -> Bools:
+        """After all files: counts the messages of flows in doubt, and says which these are.
+
+        Nobody knows which messages they had, but how many: no more than they were owed; what came beyond that is
+        unexpected.
+        """
+        in_doubt = self.in_doubt()
+        own = in_doubt & ~self.expected.is_shared  # what each member of a group was owed is not known
+        if self._likeness is None or not own.any():
+            return in_doubt
+        for name, arrivals, mask in (
+            ("delivered", self.counts["arrivals"], self._is_owed),
+            ("measured_delivered", self._likeness.measured, self._is_owed & self.publications.is_measured),
+        ):
+            owed = self.expected.pairs(self.publications, mask)
+            self.counts[name][own] = np.minimum(arrivals, owed)[own]
+        surplus = self.counts["arrivals"] - self.counts["delivered"]
+        for flow in np.flatnonzero(own & (surplus > 0)):
+            subscriber = int(self.expected.subscribers[self.expected.flows.subscriber[flow]])
+            self.unexpected[subscriber] = self.unexpected.get(subscriber, 0) + int(surplus[flow])
+        return in_doubt
 
     def _identify(self, deliveries: pa.Table) -> tuple[_Rows, Longs, Longs, Longs]:
         """The rows that are publications which their subscriber hears, with flow, place in it, and publication.
@@ -155,12 +192,13 @@ class Ledger:
         place, publication = expected.place_in(flow, rows.seq), publications.base[rows.publisher] + rows.seq
         is_known = (place >= 0) & publications.is_published[publication]
         # The intended time is part of a message's identity: a message of another run carries another one.
-        # One that does not carry it must at least have been due before it came.
+        # One that does not carry it must at least have been due before it came, or is like others.
         intended_ns, carries_time = longs_or_zero(deliveries, "intended_ns")
         due_ns = publications.intended_ns[publication]
         is_right = due_ns == intended_ns[rows.row]
         if not carries_time.all():
-            is_right = np.where(carries_time[rows.row], is_right, due_ns <= rows.received_ns)
+            may_be = due_ns <= rows.received_ns if self._likeness is None else True
+            is_right = np.where(carries_time[rows.row], is_right, may_be)
         is_known &= is_right
         if is_known.all():
             return rows, flow, place, publication

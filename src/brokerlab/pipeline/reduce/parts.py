@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from brokerlab.pipeline.manifests import RunFacts
+from brokerlab.pipeline.reduce.expectation import places_of
 from brokerlab.pipeline.reduce.latency import Tally
 from brokerlab.pipeline.reduce.publications import Publications, read_publications
-from brokerlab.pipeline.reduce.raw import Longs, longs, longs_or_zero, read_files, resolutions
+from brokerlab.pipeline.reduce.raw import Bools, Longs, longs, longs_or_zero, read_files, resolutions
 
 PROBE = "probe"  # the group of the probe's latencies
 THERE, DEVICE = "there", "device"  # kinds of latency: until a device has a message, and how long it keeps it
@@ -74,12 +75,25 @@ def device_tallies(run: RunFacts, published: Publications) -> dict[str, Tally]:
     heard = _table(run, "device_deliveries", _HEARD)
     place, rows = _first_arrivals(heard, published)
     is_measured = published.is_measured[place]
+    if run.window is not None:
+        is_measured &= _is_whole(heard, published, place)
     place, rows = place[is_measured], rows[is_measured]
     resolution = resolutions(heard)[rows]
     there.add(longs(heard, "received_ns")[rows] - published.intended_ns[place], resolution_ns=resolution)
     kept_ns, of_arrival = _kept_ns(heard, _table(run, "device_publications", _ANSWERED), published)
     kept.add(kept_ns, resolution_ns=of_arrival)
     return {THERE: there, DEVICE: kept}
+
+
+def _is_whole(heard: pa.Table, published: Publications, place: Longs) -> Bools:
+    """Which arrivals are of devices that had every message once: only these can be told apart where they look alike."""
+    numbers = published.publishers.size
+    sent = published.per_publisher(published.is_published)
+    arrived = np.bincount(places_of(longs(heard, "publisher"), among=published.publishers) + 1, minlength=numbers + 1)
+    owner = np.repeat(np.arange(numbers), published.reach)[place]
+    first = np.bincount(owner, minlength=numbers)
+    is_whole: Bools = ((first == sent) & (arrived[1:] == sent))[owner]
+    return is_whole
 
 
 def _kept_ns(heard: pa.Table, answered: pa.Table, published: Publications) -> tuple[Longs, Longs]:

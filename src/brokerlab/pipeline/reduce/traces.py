@@ -28,7 +28,7 @@ def _rows(work: Work, *, most: int) -> Iterator[dict[str, Any]]:
     publications, expected = read_run(run)
     if expected.subscribed_ns is not None:
         return
-    ledger = Ledger(publications, expected, late_ns=run.late_ns)
+    ledger = Ledger(publications, expected, late_ns=run.late_ns, window=run.window)
     is_timed = timed_flows(run, lambda: portions_of(work.deliveries), ledger)
     arrived: dict[int, list[FirstArrivals]] = {}
     for rows in portions_of(work.deliveries):

@@ -228,18 +228,22 @@ def reduce_deliveries(
     `of` names them where something is wrong with them.
     """
     publications, expected = read_run(run)
-    ledger = Ledger(publications, expected, late_ns=run.late_ns)
+    ledger = Ledger(publications, expected, late_ns=run.late_ns, window=run.window)
     has_times = run.origin.knows(INTENDED)
     crosses = _crossing(run, publications, expected)
     latencies = Latencies(run.payload_classes, is_crossing=crosses, has_sent_times=publications.has_sent_times)
     replays, trials, faults = Tally(), TrialArrivals(run.trials), FaultCount(fault_times(run), expected, crosses)
     timeline, rhythm = Timeline(run.phases), Rhythm(has_latency=has_times)
     is_timed, untimed = timed_flows(run, portions, ledger), timeline.counts(np.empty(0, dtype=np.int64))
+    arrivals_only = Rhythm(has_latency=False)
     for rows in portions():
         first = ledger.add(without_overheard(rows, run))
         faults.add(ledger.received_ns, ledger.received_flow, first)
         if is_timed is not None:
-            untimed += timeline.counts(first.received_ns[~is_timed[first.flow]])
+            open_ = first.where(~is_timed[first.flow])
+            untimed += timeline.counts(open_.received_ns)
+            if not expected.is_replay:
+                arrivals_only.add(open_.measured())
             first = first.where(is_timed[first.flow])
         if expected.subscribed_ns is not None:
             # A message that waited in the broker was not sent for a subscriber that came later.
@@ -259,14 +263,16 @@ def reduce_deliveries(
     backwards = [f"{of}: the clock goes back ({ledger.steps_back} ×)"] if ledger.steps_back else []
     if unsure := _clocks_too_far_apart(run, latencies):
         return [partial(run, "problem", {"reason": [unsure]})]
+    in_doubt = ledger.settle()
     return [
         *_partial_of_rows(run, "note", [{"reason": reason} for reason in backwards]),
-        partial(run, "flow", _flow_columns(ledger, publications, expected, crosses)),
+        partial(run, "flow", _flow_columns(ledger, publications, expected, crosses, in_doubt)),
         partial(run, "unexpected", _unexpected_columns(ledger, expected)),
         *latency,
         *_partial_of_rows(run, "tick", [*timeline.ticks("latency"), *counted_ticks("latency", untimed)]),
         *_partial_of_rows(run, "trial_arrived", list(trials.rows())),
         *_partial_of_rows(run, "rhythm", list(rhythm.rows(publications, expected))),
+        *_partial_of_rows(run, "rhythm", list(arrivals_only.rows(publications, expected))),
         *_partial_of_rows(run, "fault_arrived", list(faults.rows())),
         *_partial_of_rows(run, "fault_bin", list(faults.bin_rows())),
     ]
@@ -282,19 +288,13 @@ def _clocks_too_far_apart(run: RunFacts, latencies: Latencies) -> str | None:
 
 
 def timed_flows(run: RunFacts, portions: Callable[[], Iterator[pa.Table]], empty: Ledger) -> Bools | None:
-    """With identity by order a loss shifts the identity of all that follows: flows whose latency is known all the same.
-
-    Those in which as much arrived as was published. None where messages say themselves which they are.
-    """
-    if run.row["identity"] != "order":
+    """Flows whose latency is known where messages look alike (reduce/likeness.py); None where none do."""
+    if run.window is None:
         return None
-    counted, publications, expected = empty.anew(), empty.publications, empty.expected
+    counted = empty.anew()
     for rows in portions():
-        counted.add(rows)
-    owed = expected.pairs(publications, publications.is_published)
-    has_others = np.isin(expected.subscribers[expected.flows.subscriber], list(counted.unexpected))
-    is_timed: Bools = (counted.counts["delivered"] == owed) & ~has_others
-    return is_timed
+        counted.add(without_overheard(rows, run))
+    return ~counted.in_doubt()
 
 
 def portions_of(files: Sequence[str]) -> Iterator[pa.Table]:
@@ -305,19 +305,20 @@ def portions_of(files: Sequence[str]) -> Iterator[pa.Table]:
 
 
 def _flow_columns(
-    ledger: Ledger, publications: Publications, expected: Expectation, crosses: Bools | None
+    ledger: Ledger, publications: Publications, expected: Expectation, crosses: Bools | None, in_doubt: Bools
 ) -> dict[str, Any]:
-    """Flows with an arrival."""
+    """Flows with an arrival, of a ledger that is settled."""
     flow = np.flatnonzero(ledger.counts["arrivals"] + ledger.counts["stale"])
     subscriber, publisher = expected.flows.subscriber[flow], expected.flows.publisher[flow]
-    last_ns, has_measured = ledger.last_received_ns[flow], ledger.counts["measured_delivered"][flow] > 0
+    last_ns = ledger.last_received_ns[flow]
     return {
         "subscriber": expected.subscribers[subscriber],
         "publisher": publications.publishers[publisher],
         "qos_granted": [expected.granted_qos[number] for number in subscriber],
         **{name: counts[flow] for name, counts in ledger.counts.items()},
-        "last_received_ns": pa.array(last_ns, mask=~has_measured),
+        "last_received_ns": pa.array(last_ns, mask=last_ns == np.iinfo(np.int64).min),
         "is_crossing": [None] * flow.size if crosses is None else crosses[flow],
+        "in_doubt": in_doubt[flow],
     }
 
 

@@ -42,6 +42,7 @@ FLOW = schema(
     measured_bytes=LONG,
     last_received_ns=LONG,  # of the measured first arrivals; null without any
     is_crossing=BOOL,  # publisher and subscriber are at different nodes; null where there is one node
+    in_doubt=BOOL,  # its messages look alike, and some were lost, too much or out of turn: reduce/likeness.py
 )
 
 # One row per subscriber of the manifest.

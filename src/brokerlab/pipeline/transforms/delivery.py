@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from brokerlab.pipeline.columns import contract, contract_doubt, contract_verdict, known, share, total
+from brokerlab.pipeline.columns import contract, contract_doubt, contract_verdict, is_granted, known, share, total
 from brokerlab.pipeline.origin import ACKNOWLEDGED, DUP, EXPECTED, IDENTITY, INTENDED, PUBLISHED
 from brokerlab.pipeline.schemas.delivery import DELIVERY
 from brokerlab.pipeline.transforms import Analysis, family
@@ -28,17 +28,17 @@ def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
             "never_acknowledged": _unless_qos_0(F.col("published") - F.col("acknowledged")),
             "lost": F.col("expected") - F.col("delivered"),
             "acknowledged_lost": _unless_qos_0(_acknowledged_lost()),
-            **{name: _unless_by_order(F.col(name)) for name in ("duplicated", "duplicated_flagged", "reordered")},
-            # By order a loss shifts the times of all that follows.
-            "late": F.when(~_is_by_order() | (F.col("expected") == F.col("delivered")), F.col("late")),
+            **{name: _if_told_apart(F.col(name)) for name in ("duplicated", "duplicated_flagged", "reordered")},
+            "late": F.when(F.col("in_doubt") == 0, F.col("late")),
             "was_away": _was_away(),
             "may_expire": F.coalesce("may_expire", F.lit(False)),
         }
     )
     return with_losses.withColumns(
         {
-            "lost_there": F.col("expected") - F.col("heard"),
-            "lost_back": F.col("heard") - F.col("delivered"),
+            # Of a hearer that was refused nothing is expected, and nothing lost on the way to it.
+            "lost_there": F.when(is_granted(), F.col("expected") - F.col("heard")),
+            "lost_back": F.when(is_granted(), F.col("heard") - F.col("delivered")),
             "crossing_delivered": F.when(
                 F.col("crossing_expected").isNotNull(), F.coalesce("crossing_arrived", F.lit(0))
             ),
@@ -94,6 +94,7 @@ def _counts(partials: DataFrame) -> DataFrame:
             total("flow.reordered").alias("reordered"),
             total("flow.stale").alias("stale"),
             total("unexpected.arrivals").alias("unexpected"),
+            F.count_if("flow.in_doubt").alias("in_doubt"),
             F.sum("expected.crossing_pairs").alias("crossing_expected"),
             F.sum(F.when(F.col("flow.is_crossing"), F.col("flow.delivered"))).alias("crossing_arrived"),
         )
@@ -117,21 +118,26 @@ def _published(partials: DataFrame) -> DataFrame:
     return publishers.agg(total("published").alias("published"), total("acknowledged").alias("acknowledged"))
 
 
-def _unless_by_order(count: Column) -> Column:
-    """With identity by order one message is like the other: which came twice or late is not known."""
-    return F.when(~_is_by_order(), count)
+def _if_told_apart(count: Column) -> Column:
+    """Where one message is like the other, which came twice or late is not known."""
+    return F.when(~_is_alike(), count)
 
 
-def _is_by_order() -> Column:
-    return F.col("identity").eqNullSafe("order")
+def _is_alike() -> Column:
+    """By order all messages are; others only in flows where something went wrong (reduce/likeness.py)."""
+    return F.col("identity").eqNullSafe("order") | (F.col("in_doubt") > 0)
 
 
 def _acknowledged_lost() -> Column:
-    """Known by order only where nothing was lost, or everything was acknowledged, so that the lost ones were too."""
+    """Where messages are alike known only if nothing was lost or too much, or all were acknowledged, so lost ones too.
+
+    One that came too often may stand for one that was lost.
+    """
     lost = F.col("expected") - F.col("delivered")
-    is_told = (lost == 0) | (F.col("acknowledged_expected") == F.col("expected"))
-    by_order = F.when(is_told, lost)
-    return F.when(_is_by_order(), by_order).otherwise(F.col("acknowledged_expected") - F.col("acknowledged_delivered"))
+    is_whole = (lost == 0) & ~F.coalesce(F.col("unexpected") > 0, F.lit(False))
+    is_all_lost = (lost > 0) & (F.col("acknowledged_expected") == F.col("expected"))
+    alike = F.when(is_whole | is_all_lost, lost)
+    return F.when(_is_alike(), alike).otherwise(F.col("acknowledged_expected") - F.col("acknowledged_delivered"))
 
 
 def _drop_percent() -> Column:

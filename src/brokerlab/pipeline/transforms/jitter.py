@@ -19,8 +19,13 @@ def jitter_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
     """One row per run and flow that the subscriptions promise, also where nothing arrived."""
     about = runs.select("run_id", "cell", "verdict", "is_cut_off", "unknown")
     flows = family(partials, "expected_flow").join(about, on="run_id", how="inner")
-    counted = flows.join(family(partials, "rhythm"), on=list(_FLOW), how="left").withColumns(
-        {"n": F.coalesce("n", F.lit(0)), "blocks": F.coalesce("blocks", F.lit(0))}
+    arrived = family(partials, "flow").select(*_FLOW, "measured_delivered")
+    counted = (
+        flows.join(family(partials, "rhythm"), on=list(_FLOW), how="left")
+        .join(arrived, on=list(_FLOW), how="left")
+        # Where nothing arrived nothing stood still; where only arrivals are known, nobody knows.
+        .withColumn("blocks", F.when(F.col("n").isNull(), F.lit(0)).otherwise(F.col("blocks")))
+        .withColumns({name: F.coalesce(name, F.lit(0)) for name in ("n", "measured_delivered")})
     )
     return (
         counted.withColumns(
@@ -30,7 +35,7 @@ def jitter_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
                 "rfc3550_ms": ms("jitter_ns"),
                 "resolution_mean_ms": ms("resolution_mean_ns"),
                 "growth_ms_per_message": ms("growth_slope_ns"),
-                "lost": known(EXPECTED, F.col("measured") - F.col("n")),
+                "lost": known(EXPECTED, F.col("measured") - F.col("measured_delivered")),
             }
         )
         .withColumn("outcome", _outcome())
@@ -39,11 +44,12 @@ def jitter_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
 
 
 def _outcome() -> Column:
-    """The worst that happened; not known where the run was cut off or nothing was to come."""
+    """The worst that happened; not known where the run was cut off, nothing was to come, or it could be worse."""
     return (
         F.when(F.col("verdict") == "collapsed", "collapse")
         .when(F.col("is_cut_off") | (F.col("measured") == 0), None)
         .when(F.col("lost") > 0, "lost data")
+        .when(F.col("lost").isNull() | F.col("blocks").isNull(), None)
         .when(F.col("monotone_growth"), "growing")
         .when(F.col("blocks") > 0, "temporary block")
         .otherwise("ok")
