@@ -55,7 +55,7 @@ def test_nothing_is_lost_on_the_way_to_a_device_whose_answers_nobody_may_hear(sp
         spark,
         ("a/1", "publisher", {"publisher": 0, "published": 5, "acknowledged": 5}),
         ("a/1", "expected", {"qos_granted": 128, "pairs": 0, "acknowledged_pairs": 0}),
-        ("a/1", "echo", {"publisher": 0, "qos_granted": 128, "heard": 5, "answered": 5}),
+        ("a/1", "echo", {"publisher": 0, "qos_granted": 128, "heard": 5, "missed": 0, "answered": 5}),
     )
 
     (row,) = delivery_table(partials, runs=runs_from(spark, {"run_id": "a/1", "qos": 1})).collect()
@@ -129,6 +129,24 @@ def test_a_broker_owes_no_message_that_may_have_expired(spark, may_expire, deliv
     (row,) = delivery_table(partials, runs=runs_from(spark, about)).collect()
 
     assert (row.acknowledged_lost, row.verdict) == (5 - delivered, verdict)
+
+
+@pytest.mark.parametrize(("missed", "verdict"), [(1, "broken"), (0, "kept")])
+def test_what_a_device_was_promised_and_did_not_get_breaks_the_contract_whatever_its_answers_have(
+    spark, missed, verdict
+):
+    """Four of five answers at QoS 0 came, and the fifth was never asked for."""
+    partials = partials_from(
+        spark,
+        ("a/1", "publisher", {"publisher": 0, "published": 5, "acknowledged": 5}),
+        ("a/1", "expected", {"qos_granted": 0, "pairs": 5, "acknowledged_pairs": 5}),
+        ("a/1", "flow", flow(subscriber=0, delivered=4, acknowledged_delivered=4, qos_granted=0)),
+        ("a/1", "echo", {"publisher": 0, "qos_granted": 0, "heard": 4, "missed": missed, "answered": 4}),
+    )
+
+    (row,) = delivery_table(partials, runs=runs_from(spark, {"run_id": "a/1", "qos": 1, "qos_asked": 0})).collect()
+
+    assert (row.lost_there, row.lost_back, row.verdict) == (1, 0, verdict)
 
 
 def test_flows_of_several_workers_add_up(spark):

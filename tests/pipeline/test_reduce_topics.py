@@ -66,6 +66,22 @@ def test_a_second_copy_for_a_second_filter_is_overlapping_and_a_third_is_a_dupli
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("who", "again", "duplicated"), [("all", 2, 1), ("publishers", 0, 3)])
+def test_what_is_retained_comes_again_with_each_subscription(study, who, again, duplicated):
+    """Messages 0 and 1 came once more as retained ones, 2 for no reason; subscribers that stay subscribe once."""
+    sent = messages(3)
+    builder = RunBuilder(qos=2, topics=THREE, subscribers={0: ("t/#", 2)})
+    workload = builder.sections()["workload"] | {"clients": {"behaviour": "churn", "who": who}}
+    run = RunBuilder(qos=2, topics=THREE, subscribers={0: ("t/#", 2)}, more={"workload": workload})
+    arrivals = [arrival(each, 1) for each in sent]
+    arrivals += [arrival(each, 5) | {"retain": True} for each in sent[:2]] + [arrival(sent[2], 6)]
+    written = run.write(study, publications={"p": sent}, deliveries={"s": arrivals})
+
+    assert ledger(written, "delivered", "overlapping", "duplicated") == {
+        "delivered": 3, "overlapping": again, "duplicated": duplicated,
+    }  # fmt: skip
+
+
 def test_a_shared_subscription_is_owed_every_message_once_whoever_gets_it(study):
     """Members 0 and 1 of group a, 2 of group b: 4 messages are owed 8 times. 2 came to both members of a.
 

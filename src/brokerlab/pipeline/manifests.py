@@ -5,7 +5,7 @@ A manifest that cannot be read is a problem to report; the other runs come out a
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import pyarrow as pa
@@ -55,7 +55,7 @@ class RunFacts:
     late_ns: int  # a first arrival this much after its intended time is late
     row: Mapping[str, Any]  # the columns of MANIFESTS
     window: int | None = None  # messages of a publisher that are so many numbers apart look alike
-    devices: tuple[int, ...] = ()
+    devices: Mapping[int, int | None] = field(default_factory=dict)  # what each was granted
     probe: ProbeFacts | None = None
     nodes: Mapping[int, int] | None = None  # of the broker's, by publisher; None: there is one
     origin: Origin = HERE
@@ -120,7 +120,10 @@ def read_facts(directory: RunDirectory) -> RunFacts:
             late_ns=round(manifest.get("ledger", {}).get("late_s", Analysis().late_s) * 1e9),
             row=row_of(manifest, directory, phases),
             window=_window(manifest.get("identity", {})),
-            devices=tuple(int(client["device"]) for client in _clients(manifest, "devices")),
+            devices={
+                int(client["device"]): whole_or_none(client.get("granted_qos"))
+                for client in _clients(manifest, "devices")
+            },
             probe=_probe(manifest),
             nodes=_nodes(manifest),
             origin=origin_of(manifest),
@@ -155,13 +158,13 @@ def filled_columns(facts: Sequence[RunFacts]) -> frozenset[str]:
 
 
 def _refuse_wrong_types(facts: RunFacts) -> None:
-    for field in arrow_schema(MANIFESTS):
-        value = facts.row.get(field.name)
+    for column in arrow_schema(MANIFESTS):
+        value = facts.row.get(column.name)
         try:
-            pa.array([value], field.type)
+            pa.array([value], column.type)
         except (pa.ArrowException, OverflowError) as problem:
             path = facts.directory.manifest_path
-            raise UserError(f"{path}: the manifest is damaged: {field.name} is {value!r}: {problem}") from problem
+            raise UserError(f"{path}: the manifest is damaged: {column.name} is {value!r}: {problem}") from problem
 
 
 def _natural_order(facts: RunFacts) -> tuple[object, ...]:

@@ -74,7 +74,7 @@ def identity_section(workload: Workload) -> dict[str, str | int | None]:
 
 def _window(workload: Workload, form: Identity) -> int | None:
     if form is Identity.SHORT:
-        return 256 ** seq_bytes(workload)
+        return 1 << (8 * seq_bytes(workload))
     if workload.payload.replay is not None:
         nearest: int | None = nearest_equals(workload.payload.replay, publishers=workload.publishers)
         return nearest

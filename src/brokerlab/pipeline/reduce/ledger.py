@@ -9,8 +9,9 @@ and tells at once which arrivals are ahead of everything before them. Only the f
 duplicates or late, and only those are looked up. In a group of a shared subscription order is a matter of each
 member, but the pairs are the group's: there every arrival is looked up.
 
-An arrival beyond the first is `overlapping` where another filter of the subscriber matches the message too: the
-broker may deliver it once for each (MQTT 3.1.1 section 3.3.5). It is `duplicated` beyond that, or with DUP set.
+An arrival beyond the first is `overlapping` where the subscriber asked for it once more: another filter of it matches
+the message too, and the broker may deliver it once for each (MQTT 3.1.1 section 3.3.5), or it subscribed anew and got
+what was retained (section 3.8.4). It is `duplicated` beyond that, or with DUP set.
 """
 
 from dataclasses import dataclass, fields
@@ -21,9 +22,9 @@ import pyarrow as pa
 from brokerlab.pipeline.reduce.expectation import Expectation, places_of
 from brokerlab.pipeline.reduce.likeness import Likeness
 from brokerlab.pipeline.reduce.publications import Publications
-from brokerlab.pipeline.reduce.raw import Bools, Longs, longs, longs_or_zero, resolutions
+from brokerlab.pipeline.reduce.raw import Bools, Longs, flags, longs, longs_or_zero, resolutions
 
-COLUMNS = ("subscriber", "publisher", "seq", "dup", "intended_ns", "received_ns", "resolution_ns")
+COLUMNS = ("subscriber", "publisher", "seq", "dup", "retain", "intended_ns", "received_ns", "resolution_ns")
 
 # What is counted per flow; the names are columns of schemas.families.FLOW.
 _COUNTS = (
@@ -92,10 +93,16 @@ class Ledger:
     """Takes a worker's deliveries file by file, in order of arrival, and counts."""
 
     def __init__(
-        self, publications: Publications, expected: Expectation, *, late_ns: int, window: int | None = None
+        self,
+        publications: Publications,
+        expected: Expectation,
+        *,
+        late_ns: int,
+        window: int | None = None,
+        resubscribes: bool = False,
     ) -> None:
         """`window`: how many publications of a publisher further on the next one looks alike; None where none does."""
-        self._late_ns, self._window = late_ns, window
+        self._late_ns, self._window, self._resubscribes = late_ns, window, resubscribes
         self._likeness = None if window is None else Likeness(publications, expected, window=window)
         self.publications, self.expected = publications, expected
         self._is_owed = expected.owed(publications)
@@ -117,7 +124,13 @@ class Ledger:
 
     def anew(self) -> "Ledger":
         """An empty ledger of the same run."""
-        return Ledger(self.publications, self.expected, late_ns=self._late_ns, window=self._window)
+        return Ledger(
+            self.publications,
+            self.expected,
+            late_ns=self._late_ns,
+            window=self._window,
+            resubscribes=self._resubscribes,
+        )
 
     def add(self, deliveries: pa.Table) -> FirstArrivals:
         """Enters the rows of one file; returns the first arrivals among them."""
@@ -218,7 +231,7 @@ class Ledger:
         pair = self._base[self.expected.leader[flow]] + arrivals.place
         is_first, is_late = self._first_arrivals(arrivals, pair)
         self._count("arrivals", flow)
-        self._count_again(arrivals, pair, np.flatnonzero(~is_first), deliveries.column("dup"))
+        self._count_again(arrivals, pair, np.flatnonzero(~is_first), deliveries)
         first = self._first_of(arrivals, is_first, resolutions(deliveries))
         self._count("delivered", first.flow)
         self._count("acknowledged_delivered", first.flow, first.is_acknowledged)
@@ -253,18 +266,19 @@ class Ledger:
         last_ns = np.maximum.reduceat(measured.received_ns, starts)
         self.last_received_ns[own] = np.maximum(self.last_received_ns[own], last_ns)
 
-    def _count_again(self, arrivals: _Arrivals, pair: Longs, rows: Longs, dup: pa.ChunkedArray) -> None:
+    def _count_again(self, arrivals: _Arrivals, pair: Longs, rows: Longs, deliveries: pa.Table) -> None:
         """Arrivals beyond the first."""
         if not rows.size:
             return
-        is_dup = dup.fill_null(False).to_numpy()[arrivals.row[rows]]
-        is_again = np.ones(rows.size, dtype=np.bool_)
+        is_dup = flags(deliveries, "dup")[arrivals.row[rows]]
+        is_asked = np.zeros(rows.size, dtype=np.bool_)
+        if self._resubscribes:
+            is_asked |= flags(deliveries, "retain")[arrivals.row[rows]]
         if self.expected.flows.is_overlapping:
-            is_overlapping = self._overlapping(arrivals, pair, rows, ~is_dup)
-            self._count("overlapping", arrivals.flow[rows], is_overlapping)
-            is_again = ~is_overlapping
-        self._count("duplicated", arrivals.flow[rows], is_again)
-        self._count("duplicated_flagged", arrivals.flow[rows], is_again & is_dup)
+            is_asked |= self._overlapping(arrivals, pair, rows, ~is_dup & ~is_asked)
+        self._count("overlapping", arrivals.flow[rows], is_asked)
+        self._count("duplicated", arrivals.flow[rows], ~is_asked)
+        self._count("duplicated_flagged", arrivals.flow[rows], ~is_asked & is_dup)
 
     def _count_steps_back(self, arrivals: _Arrivals) -> None:
         flow, received_ns, starts = arrivals.flow, arrivals.received_ns, arrivals.starts

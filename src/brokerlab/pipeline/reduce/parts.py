@@ -18,6 +18,8 @@ from brokerlab.pipeline.reduce.raw import Bools, Longs, longs, longs_or_zero, re
 PROBE = "probe"  # the group of the probe's latencies
 THERE, DEVICE = "there", "device"  # kinds of latency: until a device has a message, and how long it keeps it
 
+_PROMISES = (1, 2)  # QoS at which an acknowledged message must come; a refusal is none of them
+
 _HEARD = ("subscriber", "publisher", "seq", "intended_ns", "received_ns", "resolution_ns")
 _ANSWERED = ("publisher", "seq", "intended_ns", "sent_ns")
 
@@ -63,8 +65,18 @@ def device_columns(run: RunFacts, published: Publications) -> dict[str, Any] | N
         "publisher": numbers,
         "qos_granted": [granted.get(number) for number in numbers],
         "heard": np.bincount(owner, minlength=len(numbers)),
+        "missed": _missed(run, published, place),
         "answered": [int(np.count_nonzero(is_sent & (longs(answered, "publisher") == number))) for number in numbers],
     }
+
+
+def _missed(run: RunFacts, published: Publications, place: Longs) -> list[int]:
+    """By publisher; what its device was promised is a matter of its own QoS, whatever answers are sent with."""
+    is_missed = published.is_acknowledged.copy()
+    is_missed[place] = False
+    qos, missed = run.row["qos"] or 0, published.per_publisher(is_missed).tolist()
+    promised = [min(qos, run.devices.get(number) or 0) for number in published.publishers.tolist()]
+    return [many if level in _PROMISES else 0 for many, level in zip(missed, promised, strict=True)]
 
 
 def device_tallies(run: RunFacts, published: Publications) -> dict[str, Tally]:

@@ -57,6 +57,12 @@ def longs_or_zero(table: pa.Table, column: str) -> tuple[Longs, Bools]:
     return values.fill_null(0).to_numpy().astype(np.int64, copy=False), known
 
 
+def flags(table: pa.Table, column: str) -> Bools:
+    """A flag of a packet; one that a source does not tell is not set."""
+    values: Bools = table.column(column).fill_null(False).to_numpy()
+    return values
+
+
 def resolutions(table: pa.Table) -> Longs:
     """How much earlier each delivery may have arrived than its row says; NOT_TOLD where nobody knows."""
     values, is_told = longs_or_zero(table, "resolution_ns")

@@ -7,11 +7,11 @@ import numpy as np
 
 from brokerlab.pipeline.manifests import RunFacts
 from brokerlab.pipeline.origin import INTENDED
-from brokerlab.pipeline.reduce.ledger import FirstArrivals, Ledger
+from brokerlab.pipeline.reduce.ledger import FirstArrivals
 from brokerlab.pipeline.reduce.parts import without_overheard
 from brokerlab.pipeline.reduce.publications import Publications
 from brokerlab.pipeline.reduce.raw import Longs, stretches
-from brokerlab.pipeline.reduce.work import Work, pieces_of, portions_of, read_run, timed_flows
+from brokerlab.pipeline.reduce.work import Work, empty_ledger, pieces_of, portions_of, read_run, timed_flows
 
 _NS_PER_MS = 1e6
 
@@ -28,7 +28,7 @@ def _rows(work: Work, *, most: int) -> Iterator[dict[str, Any]]:
     publications, expected = read_run(run)
     if expected.subscribed_ns is not None:
         return
-    ledger = Ledger(publications, expected, late_ns=run.late_ns, window=run.window)
+    ledger = empty_ledger(run, publications, expected)
     is_timed = timed_flows(run, lambda: portions_of(work.deliveries), ledger)
     arrived: dict[int, list[FirstArrivals]] = {}
     for rows in portions_of(work.deliveries):

@@ -123,6 +123,12 @@ def read_run(run: RunFacts) -> tuple[Publications, Expectation]:
     return publications, expected
 
 
+def empty_ledger(run: RunFacts, publications: Publications, expected: Expectation) -> Ledger:
+    """A client without a lasting session that comes back, by plan or after a fault, subscribes anew."""
+    resubscribes = bool(run.row["may_be_away"] or run.row["faults"])
+    return Ledger(publications, expected, late_ns=run.late_ns, window=run.window, resubscribes=resubscribes)
+
+
 def _crossing(run: RunFacts, publications: Publications, expected: Expectation) -> Bools | None:
     """By flow; None where the broker has one node."""
     if run.nodes is None:
@@ -228,7 +234,7 @@ def reduce_deliveries(
     `of` names them where something is wrong with them.
     """
     publications, expected = read_run(run)
-    ledger = Ledger(publications, expected, late_ns=run.late_ns, window=run.window)
+    ledger = empty_ledger(run, publications, expected)
     has_times = run.origin.knows(INTENDED)
     crosses = _crossing(run, publications, expected)
     latencies = Latencies(run.payload_classes, is_crossing=crosses, has_sent_times=publications.has_sent_times)

@@ -35,7 +35,7 @@ FLOW = schema(
     late=LONG,  # first arrivals later than the study's limit after the intended time
     duplicated=LONG,  # arrivals beyond the first, and beyond one for each filter that matches
     duplicated_flagged=LONG,  # of those, with DUP set
-    overlapping=LONG,  # arrivals beyond the first that another matching filter of the subscriber accounts for
+    overlapping=LONG,  # arrivals beyond the first for another matching filter, or retained for a new subscription
     reordered=LONG,  # first arrivals below the highest seq that came before
     stale=LONG,  # arrivals of retained messages that were not the last of their topic
     measured_delivered=LONG,
@@ -161,6 +161,7 @@ ECHO = schema(
     publisher=LONG,
     qos_granted=INT,  # to who sent it and hears the answer
     heard=LONG,  # publications that reached the device
+    missed=LONG,  # that the broker acknowledged and owed it by the QoS that it granted, and that did not
     answered=LONG,
 )
 
@@ -236,6 +237,7 @@ SORTABLE = schema(
     publisher=LONG,
     seq=LONG,
     dup=BOOL,
+    retain=BOOL,
     intended_ns=LONG,
     received_ns=LONG,
     resolution_ns=LONG,

@@ -102,8 +102,9 @@ def _counts(partials: DataFrame) -> DataFrame:
 
 
 def _heard(partials: DataFrame) -> DataFrame:
-    """One row per run with devices and QoS granted: publications that reached a device."""
-    return family(partials, "echo").groupBy("run_id", "qos_granted").agg(total("heard").alias("heard"))
+    """One row per run with devices and QoS granted: publications that reached a device, and that should have."""
+    echo = family(partials, "echo").groupBy("run_id", "qos_granted")
+    return echo.agg(total("heard").alias("heard"), total("missed").alias("missed"))
 
 
 def _away(partials: DataFrame) -> DataFrame:
