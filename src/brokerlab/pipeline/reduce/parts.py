@@ -18,16 +18,16 @@ from brokerlab.pipeline.reduce.raw import Bools, Longs, longs, longs_or_zero, re
 PROBE = "probe"  # the group of the probe's latencies
 THERE, DEVICE = "there", "device"  # kinds of latency: until a device has a message, and how long it keeps it
 
-_PROMISES = (1, 2)  # QoS at which an acknowledged message must come; a refusal is none of them
+_PROMISES = {1, 2}  # QoS at which an acknowledged message must come; a refusal is none of them
 
 _HEARD = ("subscriber", "publisher", "seq", "intended_ns", "received_ns", "resolution_ns")
 _ANSWERED = ("publisher", "seq", "intended_ns", "sent_ns")
 
 
-def probe_tallies(run: RunFacts) -> dict[str, Tally]:
-    """Latencies of the probe's messages that were intended in the measure phase, by kind."""
+def probe_tallies(run: RunFacts) -> tuple[dict[str, Tally], str | None]:
+    """Latencies of the probe's messages that were intended in the measure phase, by kind; and what is missing there."""
     if run.probe is None:
-        return {}
+        return {}, None
     published = read_publications(
         _files(run, "probe_publications"), publishers=[run.probe.publisher], measure=run.measure
     )
@@ -39,7 +39,9 @@ def probe_tallies(run: RunFacts) -> dict[str, Tally]:
     tallies = {"intended": Tally(), "sent": Tally()}
     tallies["intended"].add(received - published.intended_ns[place], resolution_ns=resolution)
     tallies["sent"].add(received - published.sent_ns[place], resolution_ns=resolution)
-    return tallies
+    probes = int(np.count_nonzero(published.is_measured))
+    missing = f"{probes - place.size} of {probes} probes did not come: its latencies are those of the others"
+    return tallies, missing if place.size < probes else None
 
 
 def without_overheard(rows: pa.Table, run: RunFacts) -> pa.Table:
@@ -74,9 +76,9 @@ def _missed(run: RunFacts, published: Publications, place: Longs) -> list[int]:
     """By publisher; what its device was promised is a matter of its own QoS, whatever answers are sent with."""
     is_missed = published.is_acknowledged.copy()
     is_missed[place] = False
-    qos, missed = run.row["qos"] or 0, published.per_publisher(is_missed).tolist()
-    promised = [min(qos, run.devices.get(number) or 0) for number in published.publishers.tolist()]
-    return [many if level in _PROMISES else 0 for many, level in zip(missed, promised, strict=True)]
+    missed = published.per_publisher(is_missed).tolist()
+    is_promised = [{run.row["qos"], run.devices.get(number)} <= _PROMISES for number in published.publishers.tolist()]
+    return [many if promised else 0 for many, promised in zip(missed, is_promised, strict=True)]
 
 
 def device_tallies(run: RunFacts, published: Publications) -> dict[str, Tally]:

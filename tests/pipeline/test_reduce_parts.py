@@ -1,0 +1,90 @@
+"""Devices and the probe beside the load, from their own raw files; countable on paper (S-12, C-03)."""
+
+import pytest
+from pipeline_runs import DEFAULTS, RunBuilder, arrival, publication
+from test_reduce_ledger import partials_of
+
+pytestmark = pytest.mark.pipeline
+
+
+@pytest.fixture(autouse=True)
+def rows_of_parts(monkeypatch):
+    """Their rows have the same columns as those of the load."""
+    for part in ("device", "probe"):
+        for kind in ("publications", "deliveries"):
+            monkeypatch.setitem(DEFAULTS, f"{part}_{kind}", DEFAULTS[kind])
+
+
+def built(study, *, clients, raw, form="full", qos=0):
+    """A run with these clients beside the usual ones, whose messages were told apart by `form`."""
+    every = RunBuilder(qos=qos).sections()["clients"] | clients
+    run = RunBuilder(qos=qos, more={"clients": every, "identity": {"form": form, "window": None}})
+    return partials_of(run.write(study, **raw))
+
+
+def of_kind(partials, kind):
+    return [(row["n"], row["min_ns"], row["max_ns"]) for row in partials["moments"] if row["kind"] == kind]
+
+
+@pytest.mark.parametrize(
+    ("came", "notes"),
+    [
+        ((0, 1, 2), []),
+        ((0, 2), ["1 of 3 probes did not come: its latencies are those of the others"]),
+        ((), ["3 of 3 probes did not come: its latencies are those of the others"]),
+    ],
+)
+def test_probes_that_did_not_come_are_told_with_those_that_did(study, came, notes):
+    sent = [publication(seq, 2000 + 100 * seq, publisher=9) for seq in range(3)]
+    sent.append(publication(3, 5000, publisher=9))  # after the measure phase, and lost: no matter
+    partials = built(
+        study,
+        clients={"probe": {"publisher": 9, "topic": "probe", "granted_qos": 0}},
+        raw={
+            "probe_publications": {"probe": sent},
+            "probe_deliveries": {"probe": [arrival(sent[seq], 2) for seq in came]},
+        },
+    )
+
+    assert [row["reason"] for row in partials["note"]] == notes
+    assert of_kind(partials, "intended") == ([(len(came), 2_000_000, 2_000_000)] if came else [])
+
+
+def heard_by_device(sent, came):
+    """(of which publication, taken for which) of each arrival."""
+    return [arrival(sent[of], 3) | {"seq": seq, "intended_ns": None} for of, seq in came]
+
+
+@pytest.mark.parametrize(
+    ("came", "there"),
+    [
+        ([(0, 0), (1, 1), (2, 2)], [(3, 3_000_000, 3_000_000)]),
+        ([(0, 0), (2, 1)], []),
+        ([(0, 0), (1, 1), (1, 2), (2, 3)], []),
+    ],
+    ids=["all", "one lost", "one twice"],
+)
+def test_by_order_the_way_to_a_device_is_known_where_every_message_came_once(study, came, there):
+    sent = [publication(seq, 2000 + 100 * seq) for seq in range(3)]
+    partials = built(
+        study,
+        form="order",
+        clients={"devices": [{"device": 0, "filter": "t/0", "topic": "r/0", "granted_qos": 0}]},
+        raw={"publications": {"p": sent}, "device_deliveries": {"d": heard_by_device(sent, came)}},
+    )
+
+    assert of_kind(partials, "there") == there
+
+
+@pytest.mark.parametrize(("qos", "granted", "missed"), [(2, 2, 1), (2, 1, 1), (1, 0, 0), (1, 128, 0), (0, 2, 0)])
+def test_a_device_misses_what_was_acknowledged_and_promised_by_its_own_subscription(study, qos, granted, missed):
+    """Of four messages the second was lost acknowledged, the third before that."""
+    sent = [publication(seq, 2000 + 100 * seq, acked=qos > 0 and seq != 2) for seq in range(4)]
+    partials = built(
+        study,
+        qos=qos,
+        clients={"devices": [{"device": 0, "filter": "t/0", "topic": "r/0", "granted_qos": granted}]},
+        raw={"publications": {"p": sent}, "device_deliveries": {"d": [arrival(sent[seq], 1) for seq in (0, 3)]}},
+    )
+
+    assert [(row["heard"], row["missed"]) for row in partials["echo"]] == [(2, missed)]
