@@ -12,6 +12,7 @@ import csv
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -242,6 +243,20 @@ def nearest_equals(replay: Replay, *, publishers: int) -> int | None:
             again = (own.size - last[record] + place for record, place in first.items())
             nearest = min([nearest or own.size, *again])
     return nearest
+
+
+def equal_of_two(records: Records, shares: Sequence[Longs]) -> tuple[int, int] | None:
+    """The first two records of the same bytes that two publishers send, by their numbers from 1; None without any."""
+    owners = np.empty(records.count, dtype=np.int64)
+    for publisher, own in enumerate(shares):
+        owners[own] = publisher
+    seen: dict[bytes, tuple[int, int]] = {}
+    spans = zip(records.begins.tolist(), records.ends.tolist(), owners.tolist(), strict=True)
+    for number, (begin, end, owner) in enumerate(spans, start=1):
+        first, its_owner = seen.setdefault(records.data[begin:end], (number, owner))
+        if its_owner != owner:
+            return first, number
+    return None
 
 
 def shares_of(records: Records, split: Split, *, publishers: int) -> list[Longs]:

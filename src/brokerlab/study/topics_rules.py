@@ -7,11 +7,12 @@ from pydantic import ValidationError
 from brokerlab.study import topics
 from brokerlab.study.document import Document
 from brokerlab.study.factors import FACTORS
+from brokerlab.study.identity import tells_publishers_apart
 from brokerlab.study.lookup import WORKLOAD, read_or_none, values_of
 from brokerlab.study.payload_rules import replay_of, sizes_of
 from brokerlab.study.problems import RuleError
 from brokerlab.study.readers import read_arrivals
-from brokerlab.study.replay import equal_records, records_of
+from brokerlab.study.replay import equal_of_two, equal_records, records_of, shares_of
 from brokerlab.study.topics_part import TopicsPart
 from brokerlab.study.values import Arrivals, Qos, Roles, Schedule, SubscribeAt, Topics, Workload
 
@@ -78,7 +79,10 @@ def _check(workload: Workload) -> None:
 def _check_identity(document: Document, workloads: list[Workload]) -> None:
     """Who does not get every message of a publisher, and in order, cannot count them to know which is which."""
     payload = document.mapping(*WORKLOAD, "payload")
-    if "template" in payload or not any(_is_cut_up(workload) for workload in workloads):
+    if "template" in payload:
+        return
+    if not any(_is_cut_up(workload) for workload in workloads):
+        _check_publishers(document, workloads)
         return
     _check_records(document, workloads)
     for path, size in sizes_of(document, payload):
@@ -103,6 +107,25 @@ def _check_records(document: Document, workloads: list[Workload]) -> None:
     empty = (records.begins == records.ends).nonzero()[0]
     if empty.size and any(workload.topics.subscribe_at is SubscribeAt.AFTER for workload in workloads):
         document.add(file, f"record {empty[0] + 1} of the file is empty, which has the broker forget what it retained")
+
+
+def _check_publishers(document: Document, workloads: list[Workload]) -> None:
+    """On a topic of several publishers a record tells whose it is as well; of one, equal ones come in order."""
+    most = {workload.publishers for workload in workloads if not tells_publishers_apart(workload)}
+    replay = replay_of(document) if most else None
+    if replay is None:
+        return
+    records = records_of(replay)
+    for publishers in sorted(most):
+        equal = equal_of_two(records, shares_of(records, replay.split, publishers=publishers))
+        if equal is not None:
+            rule = (
+                f"the {publishers} publishers of one topic are told apart by their records alone, and {equal[0]} and"
+                f" {equal[1]} of the file, of two of them, are equal: give each a topic of its own, with {{publisher}}"
+                " in topics.publish"
+            )
+            document.add((*WORKLOAD, "payload", "file"), rule)
+            return
 
 
 def _is_cut_up(workload: Workload) -> bool:

@@ -140,6 +140,21 @@ def test_publishers_of_one_topic_are_told_by_their_records(tmp_path):
     assert told(workload, stream) == [(0, 0), (2, 0), (2, 1), (1, 0), (1, 1), (0, 2)]
 
 
+def test_publishers_of_one_topic_may_repeat_records_that_differ(tmp_path):
+    load = {"publishers": 2, "topics": SHARED}
+    workload = workload_of(tmp_path, b"a\nb\na\nb\nc\nd\nc\nd", load=load, split=Split.BLOCKS, repeat=True)
+    first, second = (messages_by(workload, number) for number in range(2))
+
+    stream = sent(first, 0, 1, 2) + sent(second, 0, 2, 3, 4) + sent(first, 3, 4, 5, 7) + sent(second, 5, 6, 7, 8)
+
+    assert told(workload, stream) == [
+        *((0, seq) for seq in (0, 1, 2)),
+        *((1, seq) for seq in (0, 2, 3, 4)),
+        *((0, seq) for seq in (3, 4, 5, 7)),
+        *((1, seq) for seq in (5, 6, 7, 8)),
+    ]
+
+
 def test_a_repeated_file_begins_again(tmp_path):
     workload = workload_of(tmp_path, b"a\nb\nc\nd\ne\nf", repeat=True)
     messages = messages_by(workload, 0)

@@ -124,6 +124,37 @@ def test_records_on_several_topics_are_told_if_all_of_them_differ(
         assert f"scenario.workload.{said}" in str(found)
 
 
+ONE_TOPIC = "topics: {publish: one, subscribe: one}"
+OWN_TOPIC = "topics: {publish: 'one/{publisher}', subscribe: 'one/#'}"
+
+
+@pytest.mark.parametrize(
+    ("topics", "publishers", "more", "rows", "said"),
+    [
+        (ONE_TOPIC, 2, "", "b,5", "the 2 publishers of one topic are told apart by their records alone, and 5 and 6"),
+        (ONE_TOPIC, 2, ", repeat: true", "b,5", "the 2 publishers of one topic are told apart by their records alone"),
+        (ONE_TOPIC, 3, ", split: blocks", "b,5", None),
+        (ONE_TOPIC, 2, ", split: key, key: bus", "b,5", None),
+        (ONE_TOPIC, 2, ", repeat: true", "b,6", None),
+        (OWN_TOPIC, 2, ", repeat: true", "b,5", None),
+        (ONE_TOPIC, 1, ", repeat: true", "b,5", None),
+    ],
+)
+def test_equal_records_of_two_publishers_cannot_be_told_apart_on_one_topic(
+    read, problems, small, records, tmp_path, topics, publishers, more, rows, said
+):
+    with (tmp_path / records).open("a", encoding="utf-8") as file:
+        file.write(rows + "\n")
+    payload = f"payload: {{file: {records}, record: csv{more}}}"
+    text = with_keys(small, topics, payload, variables=f"    publishers: [{publishers}]\n")
+
+    if said is None:
+        assert read(text).scenario.workload.payload.replay.file.endswith("records.csv")
+    else:
+        (found,) = problems(text)
+        assert f'scenario.workload.payload.file: "records.csv": {said}' in str(found)
+
+
 def test_an_empty_record_would_have_the_broker_forget_what_it_retained(problems, small, tmp_path):
     (tmp_path / "lines.txt").write_text("a\n\nb\n", encoding="utf-8")
     keys = ["qos: 1", "retain: true", "topics: {subscribe_at: after}", "payload: {file: lines.txt}"]
