@@ -8,11 +8,10 @@ A record keeps every byte of its own, a carriage return before the end of the li
 the file begins no record, and neither does an empty line of csv and jsonl.
 """
 
-import csv
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from brokerlab.study import rfc4180
 from brokerlab.study.problems import RuleError, refuse_unknown
 from brokerlab.study.values import Arrivals, Phases, Record, Replay, Split, Workload
 
@@ -80,17 +80,18 @@ def parse(data: bytes, *, record: Record, header: bool, time: str | None, key: s
     """Cuts a file into records; RuleError names the line that cannot be read."""
     begins, ends = _lines(data)
     if record is Record.CSV:
-        begins, ends = _joined(data, begins, ends)
+        begins, ends = rfc4180.joined(data, begins, ends)
     if record is not Record.LINE:
         is_filled = np.array([bool(data[a:b].strip()) for a, b in zip(begins, ends, strict=True)], dtype=np.bool_)
         begins, ends = begins[is_filled], ends[is_filled]
-    names = _fields(data[begins[0] : ends[0]]) if record is Record.CSV and header and begins.size else []
+    has_header = record is Record.CSV and header and begins.size > 0
+    names = rfc4180.fields(data[begins[0] : ends[0]], "the header") if has_header else []
     if names:
         begins, ends = begins[1:], ends[1:]
     if not begins.size:
         raise RuleError("the file holds no record")
     if names:
-        _refuse_wrong_header(names, fields=len(_fields(data[begins[0] : ends[0]])))
+        _refuse_wrong_header(names, fields=len(rfc4180.fields(data[begins[0] : ends[0]], "record 1")))
         _refuse_cut_off(data, begins, ends, columns=len(names))
     records = Records(data, begins, ends, None, None)
     times = None if time is None else _offsets_ns(_values(records, record, names, time), time)
@@ -106,19 +107,6 @@ def _lines(data: bytes) -> tuple[Longs, Longs]:
     ends = np.concatenate([breaks, [len(data)]]).astype(np.int64)
     is_rest = ends[-1] == begins[-1]  # nothing follows the last line end
     return (begins[:-1], ends[:-1]) if is_rest else (begins, ends)
-
-
-def _joined(data: bytes, begins: Longs, ends: Longs) -> tuple[Longs, Longs]:
-    """Lines that a quoted field connects; quotes within quotes are doubled (RFC 4180), so their number tells."""
-    quotes = np.cumsum(np.frombuffer(data, dtype=np.uint8) == ord('"'))
-    if not quotes.size or quotes[-1] == 0:
-        return begins, ends
-    before_end = np.where(ends > 0, quotes[np.maximum(ends - 1, 0)], 0)
-    closes = before_end % 2 == 0
-    if not closes[-1]:
-        raise RuleError("a quoted field of the file does not end")
-    opens = np.concatenate([[True], closes[:-1]])
-    return begins[opens], ends[closes]
 
 
 def _refuse_wrong_header(names: list[str], *, fields: int) -> None:
@@ -145,44 +133,54 @@ def _is_number(field: str) -> bool:
 
 def _refuse_cut_off(data: bytes, begins: Longs, ends: Longs, *, columns: int) -> None:
     """A file that ends in the middle of a record: without a line end, and with fewer fields than it has columns."""
-    fields = len(_fields(data[begins[-1] : ends[-1]]))
+    fields = len(rfc4180.fields(data[begins[-1] : ends[-1]], f"record {begins.size}"))
     if ends[-1] == len(data) and fields < columns:
         raise RuleError(
             f"the file is cut off: record {begins.size}, its last, has {fields} of {columns} fields and no line end"
         )
 
 
-def _fields(line: bytes) -> list[str]:
-    return next(csv.reader([line.decode("utf-8", "replace").rstrip("\r")]))
-
-
 def _values(records: Records, record: Record, names: list[str], wanted: str | None) -> list[Any]:
     """One field of every record, by the name of its column or key."""
     if record is Record.LINE:
         raise RuleError("lines have no columns: time and key need record csv or jsonl")
-    if record is Record.CSV and wanted not in names:
-        if not names:
-            raise RuleError("columns have no names without a header")
-        refuse_unknown(f"column {wanted!r} of the file", str(wanted), known=names)
+    return _json_values(records, wanted) if record is Record.JSONL else _column(records, names, str(wanted))
+
+
+def _column(records: Records, names: list[str], wanted: str) -> list[str]:
+    if not names:
+        raise RuleError("columns have no names without a header")
+    if wanted not in names:
+        refuse_unknown(f"column {wanted!r} of the file", wanted, known=names)
+    place, found = names.index(wanted), []
+    for number, record in _numbered(records):
+        fields = rfc4180.fields(record, f"record {number}")
+        if place >= len(fields):
+            raise RuleError(f"record {number} of the file has no {wanted}: it has {len(fields)} of {len(names)} fields")
+        found.append(fields[place])
+    return found
+
+
+def _json_values(records: Records, wanted: str | None) -> list[Any]:
     found = []
-    for number, (begin, end) in enumerate(zip(records.begins.tolist(), records.ends.tolist(), strict=True), start=1):
-        line = records.data[begin:end]
+    for number, record in _numbered(records):
         try:
-            found.append(_value(line, record, names, wanted))
+            content = json.loads(record)
+            found.append(None if wanted is None else content[wanted])
         except json.JSONDecodeError as problem:
-            is_cut_off = number == records.begins.size and end == len(records.data)
+            is_cut_off = number == records.count and records.ends[-1] == len(records.data)
             what = "the file is cut off: record {0}, its last, is no whole JSON and has no line end"
             raise RuleError((what if is_cut_off else "record {0} of the file is no JSON").format(number)) from problem
+        except RecursionError as problem:
+            raise RuleError(f"record {number} of the file is JSON in too many layers of brackets") from problem
         except (ValueError, IndexError, KeyError, TypeError) as problem:
             raise RuleError(f"record {number} of the file has no {wanted or 'JSON'}: {problem!r}") from problem
     return found
 
 
-def _value(line: bytes, record: Record, names: list[str], wanted: str | None) -> Any:
-    if record is Record.CSV:
-        return _fields(line)[names.index(str(wanted))]
-    content = json.loads(line)
-    return None if wanted is None else content[wanted]
+def _numbered(records: Records) -> Iterator[tuple[int, bytes]]:
+    spans = zip(records.begins.tolist(), records.ends.tolist(), strict=True)
+    return enumerate((records.data[begin:end] for begin, end in spans), start=1)
 
 
 def _offsets_ns(values: list[Any], name: str) -> Longs:
@@ -218,8 +216,8 @@ def _seconds(value: Any) -> float:
 def equal_records(records: Records) -> tuple[int, int] | None:
     """The first two records of the same bytes, by their numbers from 1; None where all differ."""
     seen: dict[bytes, int] = {}
-    for number, (begin, end) in enumerate(zip(records.begins.tolist(), records.ends.tolist(), strict=True), start=1):
-        if (first := seen.setdefault(records.data[begin:end], number)) != number:
+    for number, record in _numbered(records):
+        if (first := seen.setdefault(record, number)) != number:
             return first, number
     return None
 
@@ -251,9 +249,8 @@ def equal_of_two(records: Records, shares: Sequence[Longs]) -> tuple[int, int] |
     for publisher, own in enumerate(shares):
         owners[own] = publisher
     seen: dict[bytes, tuple[int, int]] = {}
-    spans = zip(records.begins.tolist(), records.ends.tolist(), owners.tolist(), strict=True)
-    for number, (begin, end, owner) in enumerate(spans, start=1):
-        first, its_owner = seen.setdefault(records.data[begin:end], (number, owner))
+    for (number, record), owner in zip(_numbered(records), owners.tolist(), strict=True):
+        first, its_owner = seen.setdefault(record, (number, owner))
         if its_owner != owner:
             return first, number
     return None

@@ -1,5 +1,7 @@
 """A file as messages: every byte of every record, split without loss, told apart by content, at its own times."""
 
+import csv
+import io
 from functools import partial
 
 import numpy as np
@@ -241,6 +243,53 @@ def test_lines_of_json_that_are_cut_off_are_refused_with_the_record():
         parse(b'{"t": 1}\n{"t":', record=Record.JSONL, header=False, time="t", key=None)
     with pytest.raises(RuleError, match="record 1 of the file is no JSON"):
         parse(b'{"t":\n{"t": 2}\n', record=Record.JSONL, header=False, time="t", key=None)
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([b'0,5" pipe', b'1,7" pipe', b"2,z"], ['5" pipe', '7" pipe', "z"]),
+        ([b'0,"a" b", c', b'1, "d', b'2,"e\n""f"""'], ['a b"', ' "d', 'e\n"f"']),
+        ([b'0,"",x', b'1,""""\r', b'2,"\r\n"\r'], ["", '"', "\r\n"]),
+        ([b"0," + b"x" * 300_000, b'1,"' + b'y""\n' * 100_000 + b'"'], ["x" * 300_000, 'y"\n' * 100_000]),
+    ],
+    ids=["inches", "behind and before quotes", "empty", "long"],
+)
+def test_a_quote_opens_a_field_at_its_start_alone(records, expected):
+    text = b"\n".join([b"t,v,w", *records, b""])
+    read = parse(text, record=Record.CSV, header=True, time="t", key="v")
+
+    assert [text[begin:end] for begin, end in zip(read.begins, read.ends, strict=True)] == records
+    assert read.keys == tuple(expected)
+
+
+@given(st.lists(st.lists(st.text('a",\n ', max_size=6), min_size=2, max_size=3), min_size=1, max_size=6))
+def test_what_csv_writes_is_cut_as_csv_reads_it(rows):
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([["name", "other", "third"], *rows])
+    read = parse(out.getvalue().encode(), record=Record.CSV, header=True, time=None, key="name")
+
+    assert read.keys == tuple(row[0] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (b"time,a\r1,2\r2,3\r", "the header of the file has a carriage return outside quotes; lines of CSV end with"),
+        (b"time,a\n1,x\ry\n2,z\n", "record 1 of the file has a carriage return outside quotes"),
+        (b"time,a\n1,x\n2,x\ry\n3,z\n", "record 2 of the file has a carriage return outside quotes"),
+        (b'time,a\n1,x\n2,"y\n3,z\n', "a quoted field of the file, which begins in its line 3, does not end"),
+        (b"time,a\n1,x\n\n2\n3,z\n", "record 2 of the file has no a: it has 1 of 2 fields"),
+    ],
+)
+def test_what_is_no_csv_is_refused_with_its_place(text, rule):
+    with pytest.raises(RuleError, match=rule):
+        parse(text, record=Record.CSV, header=True, time="time", key="a")
+
+
+def test_json_in_too_many_layers_is_refused_with_its_record():
+    with pytest.raises(RuleError, match="record 2 of the file is JSON in too many layers of brackets"):
+        parse(b"[]\n" + b"[" * 100_000 + b"]" * 100_000, record=Record.JSONL, header=False, time=None, key=None)
 
 
 @pytest.mark.parametrize(
