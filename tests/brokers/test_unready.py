@@ -16,7 +16,7 @@ pytestmark = pytest.mark.brokers
 DELIVERS_NOTHING = """
 import asyncio, sys
 from brokerlab.load import scripted
-from brokerlab.load.faults import Script
+from brokerlab.study.script import Script
 scripted.ScriptedBroker.route = lambda self, number, message: None
 asyncio.run(scripted.serve(Script(), host="127.0.0.1", port=int(sys.argv[1])))
 """

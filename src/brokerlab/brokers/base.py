@@ -233,6 +233,15 @@ class Counter:
 
 
 @runtime_checkable
+class ChecksOptions(Protocol):
+    """A broker whose driver knows what its options may hold, while the study is read."""
+
+    def check_option(self, name: str, value: object) -> None:
+        """RuleError where the option, which is one of Abilities.options, cannot hold that value."""
+        ...
+
+
+@runtime_checkable
 class RunsElsewhere(Protocol):
     """A broker that somebody else runs: it is reached, and never started, stopped, limited or sampled."""
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import psutil
 import typer
 
-from brokerlab.brokers.base import Broker, Clusters, Found, Missing, RunsElsewhere
+from brokerlab.brokers.base import Broker, ChecksOptions, Clusters, Found, Missing, RunsElsewhere
 from brokerlab.brokers.limits import require_possible
 from brokerlab.brokers.registry import DRIVERS, PINNED
 from brokerlab.errors import UserError
@@ -117,6 +117,7 @@ def _facts(driver: Broker, found: Found | Missing) -> DriverFacts:
         qos=tuple(int(qos) for qos in abilities.qos),
         presets=abilities.presets,
         options=abilities.options,
+        check_option=driver.check_option if isinstance(driver, ChecksOptions) else None,
         protocols=abilities.protocols,
         transports=tuple(str(transport) for transport in abilities.transports),
         has_credentials=abilities.has_credentials,

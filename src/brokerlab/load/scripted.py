@@ -8,7 +8,7 @@ its client is away.
 
     PUBLISH -> number it -> acknowledge -> swap, hold -> drop, delay, serve -> match -> duplicate -> PUBLISH
 
-The faults are described in faults.py; those of one connection are made in scripted_client.py.
+The faults are described in study/script.py; those of one connection are made in scripted_client.py.
 What it did, and when, goes to a file beside its script, if one is named: deeds.py.
 """
 
@@ -23,10 +23,10 @@ from pathlib import Path
 
 from brokerlab.errors import ExitCode, LabError
 from brokerlab.load.deeds import Book, Notes, Nothing
-from brokerlab.load.faults import Script, script_from_json
 from brokerlab.load.packets import Publish, Will
 from brokerlab.load.scripted_client import Connection
 from brokerlab.load.topics import PROOF_PREFIX
+from brokerlab.study.script import Script, script_from_json
 from brokerlab.study.topics import topic_matches
 
 _FOREIGN = b"a message that nobody of this run has published"

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from brokerlab.load.deeds import Notes, Taking
-from brokerlab.load.faults import MALFORMED, Script
 from brokerlab.load.packets import (
     ConnAck,
     Connect,
@@ -31,6 +30,7 @@ from brokerlab.load.packets import (
 )
 from brokerlab.load.parser import Parser
 from brokerlab.load.topics import PROOF_PREFIX, SHARE, is_filter, own_filter
+from brokerlab.study.script import MALFORMED, Script
 from brokerlab.study.topics import topic_matches
 
 _REFUSED = 0x80

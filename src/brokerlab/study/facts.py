@@ -1,5 +1,6 @@
 """What the study must know of the drivers; handed in, because study imports no broker."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -10,6 +11,7 @@ class DriverFacts:
     qos: tuple[int, ...] = (0, 1, 2)
     presets: tuple[str, ...] = ("stock",)
     options: tuple[str, ...] = ()
+    check_option: Callable[[str, object], None] | None = None  # RuleError where an option cannot hold a value
     protocols: tuple[str, ...] = ("3.1.1",)
     transports: tuple[str, ...] = ("tcp",)
     has_credentials: bool = False

@@ -82,10 +82,19 @@ def _check_choice(document: Document, path: KeyPath, entry: dict[str, Any], fact
     driver, preset, options = entry["driver"], entry.get("preset"), entry.get("options")
     if isinstance(preset, str) and preset not in facts.presets:
         _add_unknown(document, (*path, "preset"), f"preset of driver {driver}", known=facts.presets)
-    for option in options if isinstance(options, dict) else ():
+    for option, value in options.items() if isinstance(options, dict) else ():
+        here = (*path, "options", option)
         if option not in facts.options:
-            here = (*path, "options", option)
             _add_unknown(document, here, f"option of driver {driver}", known=facts.options, is_key=True)
+        elif facts.check_option is not None:
+            _check_option(document, here, value, facts.check_option)
+
+
+def _check_option(document: Document, path: KeyPath, value: Any, check: Callable[[str, object], None]) -> None:
+    try:
+        check(str(path[-1]), value)
+    except RuleError as broken:
+        document.add(path, broken.rule, nearest_valid=broken.nearest)
 
 
 def _check_broker_levels(document: Document) -> None:

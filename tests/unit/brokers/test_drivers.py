@@ -12,7 +12,6 @@ from brokerlab.brokers.base import Counts, CountsOnPage, Found, Missing
 from brokerlab.brokers.registry import DRIVERS, driver
 from brokerlab.brokers.source import Elsewhere
 from brokerlab.errors import UserError
-from brokerlab.load.faults import Script
 from brokerlab.study.values import BrokerChoice
 
 pytestmark = pytest.mark.unit
@@ -94,10 +93,6 @@ def test_counters_have_names_of_their_own_and_a_page_has_an_address(name, tmp_pa
     assert len(set(names)) == len(names)
     if isinstance(broker, CountsOnPage) and not isinstance(broker.find(), Missing):
         assert described(name, tmp_path).page.startswith(f"http://{HOST}:")
-
-
-def test_scripted_has_the_options_of_the_script(tmp_path):
-    assert set(driver("scripted").abilities.options) == set(Script.__dataclass_fields__)
 
 
 def test_scripted_writes_its_faults(tmp_path):

@@ -174,3 +174,27 @@ def test_a_file_that_is_not_the_one_of_the_study_is_bad_input(brokerlab: Program
     assert "day.txt has changed: its SHA-256 is c3f9c8c2" in first
     assert f"and the study has {other}" in first
     assert len(hints) == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("drop: seven", "drop: \"seven\": 'seven' is not a list of arrival numbers"),
+        ("hold: {3: 2}", "hold: 3 cannot wait for 2"),
+        ("malformed_kind: qso", 'malformed_kind: "qso": unknown malformed packet; did you mean "qos"?'),
+        ("drop: [7]", None),
+        ("delay_ms: {3: 20.5}", None),
+    ],
+)
+def test_values_of_a_driver_s_options_are_read_with_the_study(study: Path, option: str, said: str | None) -> None:
+    text = study.read_text(encoding="utf-8")
+    scripted = f"{{embedded: {{driver: scripted, options: {{{option}}}}}}}"
+    study.write_text(text.replace("{embedded: {driver: amqtt}}", scripted), encoding="utf-8")
+
+    if said is None:
+        assert prepare(str(study), settings=[], levels=[]).plan.cells
+    else:
+        with pytest.raises(UserError) as caught:
+            prepare(str(study), settings=[], levels=[])
+        assert f"system.brokers.embedded.options.{said}" in caught.value.message
+        assert caught.value.message.startswith(f"{study}:")

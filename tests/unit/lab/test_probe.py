@@ -14,10 +14,10 @@ from brokerlab.lab.probe.room import Place
 from brokerlab.lab.probe.runner import probe, run_check
 from brokerlab.lab.probe.values import Result
 from brokerlab.lab.probe.words import joined, words
-from brokerlab.load.faults import Script
 from brokerlab.load.packets import Publish, Subscribe
 from brokerlab.load.scripted import ScriptedBroker
 from brokerlab.load.scripted_client import Connection
+from brokerlab.study.script import Script
 
 pytestmark = pytest.mark.unit
 

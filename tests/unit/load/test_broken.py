@@ -8,13 +8,13 @@ import pytest
 from subscribing_rig import subscribed_at
 
 from brokerlab.load import wire
-from brokerlab.load.faults import MALFORMED
 from brokerlab.load.messages import messages_of
 from brokerlab.load.packets import LEVELS, PubAck, PubComp, Publish, PubRec
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.spec import Client
 from brokerlab.load.stream import TcpStream
 from brokerlab.record.directory import RunDirectory
+from brokerlab.study.script import MALFORMED
 from brokerlab.study.values import Qos, Schedule, Workload
 
 pytestmark = pytest.mark.unit

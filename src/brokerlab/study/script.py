@@ -53,7 +53,7 @@ What becomes of connections:
     service_ms ms               messages are delivered one after the other, each that much after it came or the one
                                 before it left: a broker of a known capacity, 1 ms is 1,000 messages a second
 
-A new fault is a field here, its reading in `_READERS`, and one step in scripted.py.
+A new fault is a field here, its reading in `_READERS`, and one step in load/scripted.py.
 """
 
 from collections.abc import Callable, Mapping
@@ -61,6 +61,7 @@ from dataclasses import dataclass, field, fields
 
 from brokerlab.errors import UserError
 from brokerlab.study.nearest import nearest
+from brokerlab.study.problems import RuleError, check_name
 
 Numbers = frozenset[int]
 
@@ -118,114 +119,120 @@ class Script:
     service_ms: float = 0.0
 
 
+FAULTS = tuple(each.name for each in fields(Script))
+
+
 def script_from_json(content: Mapping[str, object]) -> Script:
     """The script that a JSON object describes; UserError names the key and the rule it breaks."""
-    known = [each.name for each in fields(Script)]
     read: dict[str, object] = {}
     for key, value in content.items():
-        if key not in known:
-            near = nearest(key, known)
+        if key not in FAULTS:
+            near = nearest(key, FAULTS)
             raise UserError(f"{key}: no such fault" + (f"; did you mean {near}?" if near else ""))
-        read[key] = _READERS[key](key, value)
+        try:
+            read[key] = read_fault(key, value)
+        except RuleError as broken:
+            near = f"; did you mean {broken.nearest}?" if broken.nearest else ""
+            raise UserError(f"{key}: {broken.rule}{near}") from broken
     return Script(**read)  # type: ignore[arg-type]  # every reader returns what its field holds
 
 
-def _number(key: str, value: object) -> int:
+def read_fault(name: str, value: object) -> object:
+    """What the field of that name holds for such a value; RuleError where it can hold none."""
+    return _READERS[name](value)
+
+
+def _number(value: object) -> int:
     if isinstance(value, str) and value.isdecimal():
         value = int(value)  # JSON objects have keys of text only
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise UserError(f"{key}: {value!r} is not an arrival number; they count from 1")
+        raise RuleError(f"{value!r} is not an arrival number; they count from 1")
     return value
 
 
-def _numbers(key: str, value: object) -> Numbers:
+def _numbers(value: object) -> Numbers:
     if not isinstance(value, list):
-        raise UserError(f"{key}: {value!r} is not a list of arrival numbers")
-    return frozenset(_number(key, each) for each in value)
+        raise RuleError(f"{value!r} is not a list of arrival numbers")
+    return frozenset(_number(each) for each in value)
 
 
-def _boolean(key: str, value: object) -> bool:
+def _boolean(value: object) -> bool:
     if not isinstance(value, bool):
-        raise UserError(f"{key}: {value!r} is neither true nor false")
+        raise RuleError(f"{value!r} is neither true nor false")
     return value
 
 
-def _milliseconds(key: str, value: object) -> float:
+def _milliseconds(value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < float("inf"):
-        raise UserError(f"{key}: {value!r} is not a number of milliseconds")
+        raise RuleError(f"{value!r} is not a number of milliseconds")
     return float(value)
 
 
-def _mapped(key: str, value: object, *, to: str) -> dict[int, object]:
+def _mapped(value: object, *, to: str) -> dict[int, object]:
     if not isinstance(value, Mapping):
-        raise UserError(f"{key}: {value!r} does not map arrival numbers to {to}")
-    return {_number(key, number): each for number, each in value.items()}
+        raise RuleError(f"{value!r} does not map arrival numbers to {to}")
+    return {_number(number): each for number, each in value.items()}
 
 
-def _delay(key: str, value: object) -> Mapping[int, float] | float:
-    return _delays(key, value) if isinstance(value, Mapping) else _milliseconds(key, value)
+def _delay(value: object) -> Mapping[int, float] | float:
+    return _delays(value) if isinstance(value, Mapping) else _milliseconds(value)
 
 
-def _delays(key: str, value: object) -> Mapping[int, float]:
-    return {number: _milliseconds(key, each) for number, each in _mapped(key, value, to="milliseconds").items()}
+def _delays(value: object) -> Mapping[int, float]:
+    return {number: _milliseconds(each) for number, each in _mapped(value, to="milliseconds").items()}
 
 
-def _holds(key: str, value: object) -> Mapping[int, int]:
-    holds = {first: _number(key, second) for first, second in _mapped(key, value, to="arrival numbers").items()}
+def _holds(value: object) -> Mapping[int, int]:
+    holds = {first: _number(second) for first, second in _mapped(value, to="arrival numbers").items()}
     for first, second in holds.items():
         if second <= first or second in holds:
-            raise UserError(f"{key}: {first} cannot wait for {second}; it can for a later one that waits for none")
+            raise RuleError(f"{first} cannot wait for {second}; it can for a later one that waits for none")
     return holds
 
 
-def _bytes(key: str, value: object) -> Mapping[int, int]:
-    cuts = _mapped(key, value, to="bytes")
-    return {number: _whole(key, each, range(1 << 28), "a number of bytes") for number, each in cuts.items()}
+def _bytes(value: object) -> Mapping[int, int]:
+    cuts = _mapped(value, to="bytes")
+    return {number: _whole(each, range(1 << 28), "a number of bytes") for number, each in cuts.items()}
 
 
-def _answer_bytes(key: str, value: object) -> Mapping[int, int]:
-    cuts = _mapped(key, value, to="bytes")
+def _answer_bytes(value: object) -> Mapping[int, int]:
+    cuts = _mapped(value, to="bytes")
     allowed = range(_ANSWER_BYTES)
-    return {number: _whole(key, each, allowed, "0 to 3 of an answer's 4 bytes") for number, each in cuts.items()}
+    return {number: _whole(each, allowed, "0 to 3 of an answer's 4 bytes") for number, each in cuts.items()}
 
 
-def _codes(key: str, value: object) -> Mapping[int, int]:
-    codes = _mapped(key, value, to="codes")
-    return {number: _whole(key, each, _CONNACK_CODES, "a refusal of CONNACK, 1 to 5") for number, each in codes.items()}
+def _codes(value: object) -> Mapping[int, int]:
+    codes = _mapped(value, to="codes")
+    return {number: _whole(each, _CONNACK_CODES, "a refusal of CONNACK, 1 to 5") for number, each in codes.items()}
 
 
-def _whole(key: str, value: object, allowed: range, name: str) -> int:
+def _whole(value: object, allowed: range, name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
-        raise UserError(f"{key}: {value!r} is not {name}")
+        raise RuleError(f"{value!r} is not {name}")
     return value
 
 
-def _swaps(key: str, value: object) -> tuple[tuple[int, int], ...]:
+def _swaps(value: object) -> tuple[tuple[int, int], ...]:
     if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
-        raise UserError(f"{key}: {value!r} is not a list of pairs of arrival numbers")
-    pairs = sorted(sorted(_number(key, number) for number in pair) for pair in value)
+        raise RuleError(f"{value!r} is not a list of pairs of arrival numbers")
+    pairs = sorted(sorted(_number(number) for number in pair) for pair in value)
     last = 0
     for first, second in pairs:
         if first == second or first <= last:
-            raise UserError(f"{key}: [{first}, {second}] is no pair of its own; pairs may not overlap")
+            raise RuleError(f"[{first}, {second}] is no pair of its own; pairs may not overlap")
         last = second
     return tuple((first, second) for first, second in pairs)
 
 
-def _qos(key: str, value: object) -> int:
-    return _whole(key, value, range(3), "a QoS")
+def _qos(value: object) -> int:
+    return _whole(value, range(3), "a QoS")
 
 
-def _kind(key: str, value: object) -> str:
-    if not isinstance(value, str) or value not in MALFORMED:
-        near = nearest(value, MALFORMED) if isinstance(value, str) else None
-        raise UserError(
-            f"{key}: {value!r} is none of {', '.join(MALFORMED)}" + (f"; did you mean {near}?" if near else "")
-        )
-    return value
+def _kind(value: object) -> str:
+    return check_name("malformed packet", value, known=MALFORMED)
 
 
-_READERS: dict[str, Callable[[str, object], object]] = {
+_READERS: dict[str, Callable[[object], object]] = {
     "drop": _numbers,
     "ignore": _numbers,
     "reject": _numbers,
