@@ -45,6 +45,19 @@ def search_s(schedule: Schedule) -> float:
     return trials * (schedule.trial_s + _BETWEEN_TRIALS_S)
 
 
+def due_by(schedule: Schedule, at_s: float, *, of_s: float) -> float:
+    """How many messages of a publisher are due before `at_s` of a schedule of `of_s`, on the average."""
+    if schedule.arrivals is Arrivals.RAMP:
+        return schedule.rate_per_s * at_s + (schedule.to_per_s - schedule.rate_per_s) * at_s**2 / (2 * of_s)
+    if schedule.arrivals is Arrivals.STEP:
+        step_s = of_s / len(schedule.rates_per_s)
+        return sum(
+            rate_per_s * min(max(at_s - number * step_s, 0.0), step_s)
+            for number, rate_per_s in enumerate(schedule.rates_per_s)
+        )
+    return schedule.rate_per_s * at_s
+
+
 def owners(key: str) -> tuple[Arrivals, ...]:
     """The arrivals that use the key."""
     return tuple(arrivals for arrivals, keys in KEYS.items() if key in keys)

@@ -6,6 +6,8 @@ from typing import Any
 from brokerlab.study.document import Document, KeyPath
 from brokerlab.study.factors import FACTORS
 from brokerlab.study.problems import RuleError
+from brokerlab.study.readers import read_arrivals
+from brokerlab.study.values import Arrivals
 
 WORKLOAD: KeyPath = ("scenario", "workload")
 VARIABLES: KeyPath = ("scenario", "variables")
@@ -32,3 +34,9 @@ def read_or_none(read: Callable[[object], Any], written: object) -> Any:
         return read(written)
     except RuleError:
         return None
+
+
+def arrivals_of(document: Document) -> Arrivals | None:
+    """The arrivals of the study; None where they are not known, which the model reports."""
+    written = document.get(*WORKLOAD, "schedule", "arrivals")
+    return Arrivals.CONSTANT if written is None else read_or_none(read_arrivals, written)

@@ -11,31 +11,31 @@ from brokerlab.study import names, quantity
 from brokerlab.study.access_rules import check_access
 from brokerlab.study.arrivals import ALL_KEYS, KEYS, NEEDED, owners
 from brokerlab.study.document import Document, KeyPath
+from brokerlab.study.due_rules import check_load_is_measurable
 from brokerlab.study.ensemble_rules import check_ensemble
 from brokerlab.study.factor import read_qos
-from brokerlab.study.factors import FACTORS, read_burst, read_clients, read_protocol, read_rate_per_s
+from brokerlab.study.factors import FACTORS, read_protocol, read_rate_per_s
 from brokerlab.study.facts import DriverFacts
 from brokerlab.study.fault_rules import check_faults
 from brokerlab.study.life_rules import check_life
 from brokerlab.study.limits import check_limits
 from brokerlab.study.load_rules import check_load_on
-from brokerlab.study.lookup import VARIABLES, WORKLOAD, items_of, read_or_none, values_of
+from brokerlab.study.lookup import VARIABLES, WORKLOAD, arrivals_of, items_of, read_or_none, values_of
 from brokerlab.study.nearest import listed
 from brokerlab.study.pause_rules import check_pause
 from brokerlab.study.payload_rules import check_payload
 from brokerlab.study.problems import RuleError, check_name
-from brokerlab.study.readers import read_arrivals, read_needed_phase_s, read_store_s
+from brokerlab.study.readers import read_needed_phase_s
 from brokerlab.study.role_rules import check_roles, roles_of
 from brokerlab.study.start_rules import check_start
 from brokerlab.study.subscriptions_rules import check_subscriptions
 from brokerlab.study.topics_rules import check_topics
 from brokerlab.study.topology_rules import check_topology
-from brokerlab.study.values import Arrivals, Phases, Probe, Qos, Roles, Schedule, Workload
+from brokerlab.study.values import Arrivals, Probe, Qos, Roles, Schedule, Workload
 from brokerlab.study.will_rules import check_wills
 
 _BROKERS: KeyPath = ("system", "brokers")
 _SCHEDULE: KeyPath = (*WORKLOAD, "schedule")
-_STEADY = (Arrivals.CONSTANT, Arrivals.POISSON, Arrivals.JITTER, Arrivals.BURST)
 
 
 def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> None:
@@ -51,7 +51,7 @@ def check_rules(document: Document, *, drivers: Mapping[str, DriverFacts]) -> No
     check_access(document, drivers, list(_used_brokers(document)))
     _check_rank(document)
     check_topics(document)
-    _check_load_is_measurable(document)
+    check_load_is_measurable(document)
     _check_search(document)
     check_roles(document)
     check_subscriptions(document)
@@ -127,7 +127,7 @@ def _check_distinct(document: Document, path: KeyPath, read: Callable[[object], 
 
 def _check_arrivals(document: Document) -> None:
     """Keys that the arrivals do not use would look as if they counted; those that they cannot do without must be."""
-    arrivals = _arrivals(document)
+    arrivals = arrivals_of(document)
     if arrivals is None:
         return
     for key in ALL_KEYS:
@@ -152,7 +152,7 @@ def _check_inflight(document: Document) -> None:
     if not limits:
         return
     levels = values_of(document, "qos")
-    is_window = _arrivals(document) is Arrivals.WINDOW
+    is_window = arrivals_of(document) is Arrivals.WINDOW
     is_once = (*VARIABLES, "inflight") in document.places and len(levels) > 1 and not is_window
     what = "window arrivals need" if is_window else "inflight needs"
     for path, written in levels:
@@ -160,12 +160,6 @@ def _check_inflight(document: Document) -> None:
             document.add(path, f"{what} QoS 1 or 2: at QoS 0 nothing is acknowledged")
     if not levels:
         document.add(limits[0], "needs QoS 1 or 2, and the study's is 0: nothing is acknowledged then", of_key=True)
-
-
-def _arrivals(document: Document) -> Arrivals | None:
-    """The arrivals of the study; None where they are not known, which the model reports."""
-    written = document.get(*_SCHEDULE, "arrivals")
-    return Arrivals.CONSTANT if written is None else read_or_none(read_arrivals, written)
 
 
 def _check_abilities(document: Document, drivers: Mapping[str, DriverFacts]) -> None:
@@ -209,53 +203,13 @@ def _check_rank(document: Document) -> None:
     needed = str(rank).partition(".")[0]
     if needed not in metrics:
         document.add(("goals", "rank_by"), f"ranks by {needed}, which `metrics` leaves out")
-    if needed == "capacity" and _arrivals(document) not in (None, Arrivals.SEARCH):
+    if needed == "capacity" and arrivals_of(document) not in (None, Arrivals.SEARCH):
         document.add(("goals", "rank_by"), f"needs {Arrivals.SEARCH} arrivals: no other finds a capacity")
-
-
-def _check_load_is_measurable(document: Document) -> None:
-    """At least one message must be due while the run measures, and a contact must be over by then."""
-    written_s = document.get("deploy", "phases", "measure")
-    measure_s = Phases().measure_s if written_s is None else read_or_none(read_needed_phase_s, written_s)
-    if measure_s is None:
-        return
-    if _arrivals(document) in _STEADY:
-        _check_messages_are_due(document, measure_s)
-    elif _arrivals(document) is Arrivals.CONTACT:
-        _check_contact(document, measure_s)
-
-
-def _check_messages_are_due(document: Document, measure_s: float) -> None:
-    publishers = [read_or_none(read_clients, written) for _, written in values_of(document, "publishers")] or [1]
-    burst = read_or_none(read_burst, document.get(*_SCHEDULE, "burst")) or 1
-    if None in publishers:
-        return
-    for path, written in values_of(document, "rate"):
-        rate_per_s = read_or_none(read_rate_per_s, written)
-        if rate_per_s is not None and rate_per_s * measure_s * min(publishers) / burst < 1:
-            span = quantity.seconds_text(measure_s)
-            what = "message" if burst == 1 else f"burst of {burst} messages"
-            document.add(path, f"no {what} is due in the {span} of deploy.phases.measure; raise one of them")
-
-
-def _check_contact(document: Document, measure_s: float) -> None:
-    """The contact opens with the measure phase and must fit into it, with at least one message to send."""
-    within_s = read_or_none(read_needed_phase_s, document.get(*_SCHEDULE, "within"))
-    store_s = read_or_none(read_store_s, document.get(*_SCHEDULE, "store"))
-    if within_s is not None and within_s > measure_s:
-        span = quantity.seconds_text(measure_s)
-        document.add((*_SCHEDULE, "within"), f"is longer than the {span} of deploy.phases.measure; raise that")
-    for path, written in values_of(document, "rate"):
-        rate_per_s = read_or_none(read_rate_per_s, written)
-        if store_s is None or rate_per_s is None:
-            continue
-        if round(rate_per_s * store_s) < 1:
-            document.add(path, f"no message is collected in {quantity.seconds_text(store_s)}; raise one of them")
 
 
 def _check_search(document: Document) -> None:
     """A search needs a range, and at least one message in the shortest of its trials."""
-    if _arrivals(document) is not Arrivals.SEARCH:
+    if arrivals_of(document) is not Arrivals.SEARCH:
         return
     low, high = (read_or_none(read_rate_per_s, document.get(*_SCHEDULE, key)) for key in ("from", "to"))
     if low is not None and high is not None and high <= low:

@@ -97,7 +97,7 @@ def test_the_command_to_go_on_with_can_be_pasted_into_a_shell() -> None:
 def test_a_file_that_changed_after_the_plan_is_refused_and_nothing_is_written(brokerlab: Program, study: Path) -> None:
     """By those who go on with results, by those who take their study, and by a run whose plan was made before."""
     file, payload = study.parent / "day.txt", "scenario.workload.payload={file: day.txt}"
-    file.write_text("one\ntwo\n", encoding="utf-8")
+    file.write_text("one\ntwo\n" * 100, encoding="utf-8")  # more than the warm-up takes
     prepared, results = cut_off(study, payload)
     file.write_text("one\nthree\n", encoding="utf-8")
     before = files_in(study.parent)

@@ -10,6 +10,7 @@ from brokerlab.study.values import Start
 
 SEARCH = "schedule: {arrivals: search, p99: 10 ms, from: 10/s, to: 90/s}"
 JSON = """payload: {content: json, template: '{"seq": {seq}, "at": {intended_ns}}'}"""
+SLOW = "schedule: {rate: 1/s}"  # a few records last beyond the warm-up
 RATES = "    rate: [5/s, 9/s]\n"
 NEEDS = "a search needs messages that begin with their intended time, which takes 16 B, and"
 
@@ -88,6 +89,45 @@ def test_a_replay_that_a_message_starts_may_have_its_rate_among_the_variables(re
     assert read(with_keys(small, *keys, variables=RATES)).scenario.workload.start is Start.CONTROL
 
 
+@pytest.mark.parametrize(
+    ("schedule", "more", "is_left"),
+    [
+        ("{rate: 4.1/s}", "", False),  # a warm-up of 1 s: the fifth of them is due after 4/4.1 s
+        ("{rate: 4/s}", "", True),
+        ("{rate: 100/s}", ", repeat: true", True),
+        ("{arrivals: poisson, rate: 6/s}", "", False),
+        ("{arrivals: jitter, rate: 6/s, jitter: 20 %}", "", False),
+        ("{arrivals: burst, rate: 10/s, burst: 4}", "", False),
+        ("{arrivals: burst, rate: 10/s, burst: 2}", "", False),
+        ("{arrivals: burst, rate: 4/s, burst: 4}", "", True),
+        ("{arrivals: ramp, rate: 5/s, to: 50/s}", "", False),
+        ("{arrivals: ramp, rate: 1/s, to: 5/s}", "", True),
+        ("{arrivals: step, rates: [9/s, 1/s]}", "", False),
+        ("{arrivals: step, rates: [2/s, 90/s]}", "", True),
+    ],
+)
+def test_a_file_that_ends_in_the_warm_up_leaves_nothing_to_measure(
+    read, problems, small, records, schedule, more, is_left
+):
+    payload = f"payload: {{file: {records}, record: csv{more}}}"
+    text = with_keys(small, payload, f"schedule: {schedule}")
+
+    if is_left:
+        assert read(text).scenario.workload.payload.replay
+    else:
+        (found,) = problems(text)
+        assert "payload.file" in str(found)
+        assert "no record is left to measure: all 5 are due in the 1 s of deploy.phases.warmup" in str(found)
+
+
+def test_publishers_share_a_file_and_the_last_of_them_may_have_a_record_to_measure(read, problems, small, records):
+    keys = [f"payload: {{file: {records}, record: csv, split: blocks}}", "schedule: {rate: 3/s}"]
+
+    assert read(with_keys(small, *keys)).scenario.workload.publishers == 1
+    (found,) = problems(with_keys(small, *keys, variables="    publishers: [1, 2]\n"))
+    assert "no record is left to measure" in str(found)
+
+
 SEVERAL = "topics: {publish: 'a/{publisher}/{topic}', count: 3, subscribe: 'a/#'}"
 LISTED = "topics: {publish: 'a/{publisher}', subscribe: ['a/0', 'a/#']}"
 SHARED = "topics: {share: [g]}"
@@ -113,7 +153,7 @@ def test_records_on_several_topics_are_told_if_all_of_them_differ(
 ):
     with (tmp_path / records).open("a", encoding="utf-8") as file:
         file.write(more)
-    text = with_keys(small, topics, f"payload: {payload}")
+    text = with_keys(small, topics, SLOW, f"payload: {payload}")
 
     if said is None:
         assert read_shared(text).scenario.workload.payload.replay.file.endswith("records.csv")
@@ -146,7 +186,7 @@ def test_equal_records_of_two_publishers_cannot_be_told_apart_on_one_topic(
     with (tmp_path / records).open("a", encoding="utf-8") as file:
         file.write(rows + "\n")
     payload = f"payload: {{file: {records}, record: csv{more}}}"
-    text = with_keys(small, topics, payload, variables=f"    publishers: [{publishers}]\n")
+    text = with_keys(small, topics, SLOW, payload, variables=f"    publishers: [{publishers}]\n")
 
     if said is None:
         assert read(text).scenario.workload.payload.replay.file.endswith("records.csv")
@@ -157,7 +197,7 @@ def test_equal_records_of_two_publishers_cannot_be_told_apart_on_one_topic(
 
 def test_an_empty_record_would_have_the_broker_forget_what_it_retained(problems, small, tmp_path):
     (tmp_path / "lines.txt").write_text("a\n\nb\n", encoding="utf-8")
-    keys = ["qos: 1", "retain: true", "topics: {subscribe_at: after}", "payload: {file: lines.txt}"]
+    keys = [SLOW, "qos: 1", "retain: true", "topics: {subscribe_at: after}", "payload: {file: lines.txt}"]
     (found,) = problems(with_keys(small.replace("    qos: [0, 1]\n", ""), *keys))
 
     assert 'payload.file: "lines.txt": record 2 of the file is empty' in str(found)

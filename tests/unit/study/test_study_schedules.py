@@ -76,6 +76,14 @@ def test_rate_is_a_factor_of_random_arrivals_too(read, small):
             ['rate: "5/s": no burst of 50 messages is due in the 5 s of deploy.phases.measure; raise one of them'],
         ),
         (
+            "{arrivals: ramp, rate: 1/h, to: 2/h}",
+            ['rate: "1/h": no message is due in the 5 s of deploy.phases.measure; raise one of them'],
+        ),
+        (
+            "{arrivals: step, rates: [5/min, 1/h]}",
+            ["rates: no message is due in the 5 s of deploy.phases.measure; raise one of them"],
+        ),
+        (
             "{arrivals: contact, rate: 1/h, store: 5 min, within: 1 s}",
             ['rate: "1/h": no message is collected in 300 s; raise one of them'],
         ),
@@ -111,6 +119,11 @@ def test_schedule_that_cannot_be_is_refused_with_its_line(problems, small, writt
     assert len(found) == len(said)
     for text, expected in zip(found, said, strict=True):
         assert f"study.yaml:13: scenario.workload.schedule.{expected}" in text
+
+
+@pytest.mark.parametrize("written", ["{arrivals: ramp, rate: 1/h, to: 2/s}", "{arrivals: step, rates: [1/h, 3/s]}"])
+def test_a_schedule_that_comes_to_its_messages_late_is_accepted(read, small, written):
+    assert read(with_schedule(small, written)).scenario.workload.schedule.arrivals
 
 
 def test_inflight_is_a_factor(read, small):
