@@ -11,13 +11,15 @@ from brokerlab.study import values as v
 from brokerlab.study.factor import OFF, ON, FactorKind, read_switch, read_whole
 from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.part import Part
-from brokerlab.study.problems import RuleError
+from brokerlab.study.problems import RuleError, check_name
 
 _MOST_PROPERTIES = 1000
 _LONGEST_PROPERTY_BYTES = 65_535
 PROPERTY_HEAD_BYTES = 5  # of a user property: what it is, and the lengths of name and value
 _LONGEST_S = 0xFFFF_FFFF  # MQTT 5.0 sections 3.1.2.11.2 and 3.3.2.3.3: four bytes
 _MOST_IN_FLIGHT = 65_535  # section 3.1.2.11.3: two bytes
+
+NONE = "none"  # the property is not sent: as a level, what others are compared with
 
 
 def read_count(written: object) -> int:
@@ -30,23 +32,27 @@ def read_property_bytes(written: object) -> int:
     return read_whole(size, least=2, most=_LONGEST_PROPERTY_BYTES)
 
 
-def read_receive_maximum(written: object) -> int:
+def read_receive_maximum(written: object) -> int | str:
+    if isinstance(written, str):
+        return check_name("receive maximum, beside whole numbers", written, known=[NONE])
     return read_whole(written, least=1, most=_MOST_IN_FLIGHT)
 
 
-def read_expiry_s(written: object) -> int:
-    """Whole seconds, as MQTT counts them."""
+def read_expiry_s(written: object) -> int | str:
+    """Whole seconds, as MQTT counts them, or none."""
+    if written == NONE:
+        return NONE
     expiry_s = quantity.read_seconds(written)
     if expiry_s != int(expiry_s) or not 1 <= expiry_s <= _LONGEST_S:
-        raise RuleError("must be whole seconds, at least 1 s: MQTT 5.0 counts so")
+        raise RuleError("must be whole seconds, at least 1 s, as MQTT 5.0 counts them, or none")
     return int(expiry_s)
 
 
 Properties = Annotated[int, PlainValidator(read_count)]
 PropertyBytes = Annotated[int, PlainValidator(read_property_bytes)]
-ReceiveMaximum = Annotated[int | None, PlainValidator(read_receive_maximum)]
+ReceiveMaximum = Annotated[int | str, PlainValidator(read_receive_maximum)]
 Switch = Annotated[str, PlainValidator(read_switch)]
-Expiry = Annotated[int | None, PlainValidator(read_expiry_s)]
+Expiry = Annotated[int | str, PlainValidator(read_expiry_s)]
 
 
 class Mqtt5Part(Part):
@@ -54,11 +60,11 @@ class Mqtt5Part(Part):
     property_bytes: PropertyBytes = Mqtt5().property_bytes
     metadata: Switch = OFF
     topic_alias: Switch = OFF
-    expiry: Expiry = None
-    receive_maximum: ReceiveMaximum = None
+    expiry: Expiry = NONE
+    receive_maximum: ReceiveMaximum = NONE
     subscription_identifiers: Switch = OFF
     response_topic: Switch = OFF
-    session_expiry: Expiry = None
+    session_expiry: Expiry = NONE
 
     def value(self) -> Mqtt5:
         return Mqtt5(
@@ -66,11 +72,11 @@ class Mqtt5Part(Part):
             property_bytes=self.property_bytes,
             metadata=self.metadata == ON,
             topic_alias=self.topic_alias == ON,
-            expiry_s=self.expiry,
-            receive_maximum=self.receive_maximum,
+            expiry_s=_given(self.expiry),
+            receive_maximum=_given(self.receive_maximum),
             subscription_identifiers=self.subscription_identifiers == ON,
             response_topic=self.response_topic == ON,
-            session_expiry_s=self.session_expiry,
+            session_expiry_s=_given(self.session_expiry),
         )
 
 
@@ -97,13 +103,25 @@ def _seconds(expiry_s: int | None) -> str | None:
 
 def _kind(
     key: str, read: Callable[[object], v.Level], field: str = "", *,
-    shown: Callable[[v.Level], str | int] = int, meant: Callable[[v.Level], int] = int,
+    shown: Callable[[v.Level], str | int] = int, meant: Callable[[v.Level], int | None] = int,
 ) -> FactorKind:  # fmt: skip
     def apply(workload: v.Workload, level: v.Level) -> v.Workload:
         changed: dict[str, Any] = {field or key: meant(level)}
         return replace(workload, mqtt5=replace(workload.mqtt5, **changed))
 
     return FactorKind(key, ("mqtt5", key), read, shown, apply)
+
+
+def _given(level: v.Level) -> int | None:
+    return None if level == NONE else int(level)
+
+
+def _maximum(level: v.Level) -> str | int:
+    return NONE if level == NONE else int(level)
+
+
+def _expiry(level: v.Level) -> str:
+    return NONE if level == NONE else quantity.seconds_text(float(level))
 
 
 def _is_on(level: v.Level) -> bool:
@@ -115,10 +133,10 @@ KINDS = (
     _kind("property_bytes", read_property_bytes, shown=lambda level: quantity.bytes_text(int(level))),
     _kind("metadata", read_switch, shown=str, meant=_is_on),
     _kind("topic_alias", read_switch, shown=str, meant=_is_on),
-    _kind("expiry", read_expiry_s, "expiry_s", shown=lambda level: quantity.seconds_text(float(level))),
-    _kind("receive_maximum", read_receive_maximum),
+    _kind("expiry", read_expiry_s, "expiry_s", shown=_expiry, meant=_given),
+    _kind("receive_maximum", read_receive_maximum, shown=_maximum, meant=_given),
     _kind("subscription_identifiers", read_switch, shown=str, meant=_is_on),
     _kind("response_topic", read_switch, shown=str, meant=_is_on),
-    _kind("session_expiry", read_expiry_s, "session_expiry_s", shown=lambda level: quantity.seconds_text(float(level))),
+    _kind("session_expiry", read_expiry_s, "session_expiry_s", shown=_expiry, meant=_given),
 )
 KEYS = tuple(kind.name for kind in KINDS)

@@ -117,6 +117,7 @@ def _check_probe(document: Document) -> None:
 def _check_mqtt5(document: Document) -> None:
     """Older versions have no properties: the keys would look as if they counted."""
     _check_alias(document)
+    _check_properties(document)
     _check_room(document)
     used = list(_there(document, (*WORKLOAD, "mqtt5"), *((*VARIABLES, key) for key in mqtt5.KEYS)))
     if not used:
@@ -136,6 +137,20 @@ def _check_alias(document: Document) -> None:
     for path, written in values_of(document, "topic_alias"):
         if read_or_none(read_switch, written) == ON and behaviours & set(PER_MESSAGE):
             document.add(path, "needs connections of more than one message: behaviour persistent, churn or storm")
+
+
+def _check_properties(document: Document) -> None:
+    """A size needs something that has it; the default stands in every study that was written out."""
+    counts = [read_or_none(mqtt5.read_count, written) for _, written in values_of(document, "user_properties")]
+    if any(count != 0 for count in counts):
+        return
+    here = (*VARIABLES, "property_bytes")
+    if here not in document.places:
+        here = (*WORKLOAD, "mqtt5", "property_bytes")
+        size = read_or_none(mqtt5.read_property_bytes, document.get(*here))
+        if size in (None, Mqtt5().property_bytes):
+            return
+    document.add(here, "has no effect without user_properties: say how many, or leave it out", of_key=True)
 
 
 def _check_room(document: Document) -> None:

@@ -58,7 +58,7 @@ def _check_delay(document: Document) -> None:
                 document.add(path, f'a delay needs protocol: "5.0"; MQTT {read} has none')
         for _, expiry in values_of(document, "session_expiry"):
             expiry_s = read_or_none(mqtt5.read_expiry_s, expiry)
-            if expiry_s is not None and expiry_s <= delay_s:
+            if isinstance(expiry_s, int) and expiry_s <= delay_s:
                 ends = quantity.seconds_text(expiry_s)
                 document.add(path, f"the session ends after {ends}, and its will comes then: raise session_expiry")
 

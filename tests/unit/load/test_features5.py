@@ -31,6 +31,7 @@ from brokerlab.load.publisher import Publisher
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import Client, WorkerSpec
 from brokerlab.load.stream import TcpStream
+from brokerlab.study.factors import FACTORS
 from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.replay import digest
 from brokerlab.study.seeds import derived_seed
@@ -55,6 +56,18 @@ def properties_of(packet):
     """User properties by name, the others by their number."""
     user = dict(value for identifier, value in packet.properties if identifier == USER_PROPERTY)
     return user | {identifier: value for identifier, value in packet.properties if identifier != USER_PROPERTY}
+
+
+def test_the_level_none_of_a_property_sends_none():
+    every = Mqtt5(expiry_s=60, receive_maximum=1, session_expiry_s=3600)
+    workload = Workload(protocol="5.0", mqtt5=every)
+    for name in ("expiry", "receive_maximum", "session_expiry"):
+        workload = FACTORS[name].apply(workload, FACTORS[name].parse("none"))
+
+    assert dict(connect_properties(every, keeps_session=False)) == {SESSION_EXPIRY: 3600, RECEIVE_MAXIMUM: 1}
+    assert connect_properties(workload.mqtt5, keeps_session=False) == ()
+    assert [properties_of(packet) for packet in built(every)[0]] == [{MESSAGE_EXPIRY: 60}] * 3
+    assert [properties_of(packet) for packet in built(workload.mqtt5)[0]] == [{}] * 3
 
 
 def test_user_properties_have_the_bytes_that_were_asked_for():

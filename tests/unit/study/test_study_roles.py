@@ -6,6 +6,7 @@ from brokerlab.study.facts import DriverFacts
 from brokerlab.study.file import read_study
 from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.plan import make_plan
+from brokerlab.study.problems import StudyError
 from brokerlab.study.values import Echo, Factor, Probe, Qos, Roles, Start
 from brokerlab.study.written import study_yaml
 
@@ -168,6 +169,8 @@ def read5(tmp_path):
         ("{user_properties: 3, property_bytes: 30 B}", Mqtt5(user_properties=3, property_bytes=30)),
         ("{topic_alias: true, expiry: 1 min}", Mqtt5(topic_alias=True, expiry_s=60)),
         ("{receive_maximum: 20, session_expiry: 1 h}", Mqtt5(receive_maximum=20, session_expiry_s=3600)),
+        ("{receive_maximum: none, expiry: none, session_expiry: 1 h}", Mqtt5(session_expiry_s=3600)),
+        ("{expiry: none}", Mqtt5()),
         (
             "{subscription_identifiers: on, response_topic: true}",
             Mqtt5(subscription_identifiers=True, response_topic=True),
@@ -187,7 +190,7 @@ def test_what_mqtt_5_adds_is_read_and_reads_back_equal(read5, small, keys, value
         ["topics: {publish: 'a/{publisher}/{topic}', count: 10, subscribe: 'a/#'}"],
         ["clients: {behaviour: churn, lifetime: 1 s}"],
         ["clients: {behaviour: storm, every: 1 s, session: persistent}"],
-        ["payload: {file: {made: bus-gps, records: 10, seed: 1}, record: csv}"],
+        ["payload: {file: {made: bus-gps, records: 1000, seed: 1}, record: csv}"],
     ],
 )
 def test_aliases_and_requests_go_with_topics_lives_and_files(read5, small, keys):
@@ -205,12 +208,54 @@ def test_what_mqtt_5_adds_is_a_factor(read5, small):
     assert read5(study_yaml(study)) == study
 
 
+def test_what_mqtt_5_adds_has_a_level_without_it(read5, small):
+    variables = "    expiry: [none, 60 s]\n    receive_maximum: [none, 1]\n    session_expiry: [1 h, none]\n"
+    study = read5(with_keys(small, [FIVE], variables=variables))
+    cells = [cell for cell in make_plan(study, missing={}).cells if cell.broker.name == "one"]
+
+    assert read5(study_yaml(study)) == study
+    assert {tuple(dict(cell.levels).values())[2:]: cell.workload.mqtt5 for cell in cells} == {
+        (expiry, maximum, session): Mqtt5(expiry_s=expiry_s, receive_maximum=most, session_expiry_s=session_s)
+        for expiry, expiry_s in (("none", None), (60, 60))
+        for maximum, most in (("none", None), (1, 1))
+        for session, session_s in ((3600, 3600), ("none", None))
+    }
+    assert "expiry-none.receive_maximum-1.session_expiry-none" in " ".join(cell.id for cell in cells)
+
+
+@pytest.mark.parametrize("keys", ["mqtt5: {user_properties: 0, property_bytes: 20 B}", "mqtt5: {expiry: 1 s}"])
+def test_the_usual_size_of_a_property_stands_in_every_study_that_is_written_out(read5, small, keys):
+    assert read5(with_keys(small, [FIVE, keys])).scenario.workload.mqtt5.property_bytes == 20
+
+
+@pytest.mark.parametrize(
+    ("keys", "variables", "where"),
+    [
+        ([], "    property_bytes: [10 B, 1000 B]\n", "variables.property_bytes"),
+        (["mqtt5: {user_properties: 0}"], "    property_bytes: [10 B]\n", "variables.property_bytes"),
+        (["mqtt5: {property_bytes: 30 B}"], "    user_properties: [0]\n", "workload.mqtt5.property_bytes"),
+        (["mqtt5: {property_bytes: 30 B}"], "    user_properties: [0, 1]\n", None),
+    ],
+)
+def test_a_size_of_properties_needs_properties(read5, small, keys, variables, where):
+    text = with_keys(small, [FIVE, *keys], variables=variables)
+
+    if where is None:
+        assert read5(text).scenario.workload.mqtt5.property_bytes == 30
+    else:
+        with pytest.raises(StudyError) as caught:
+            read5(text)
+        (found,) = caught.value.problems
+        assert f"scenario.{where}: has no effect without user_properties" in str(found)
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
         (["mqtt5: {user_properties: 1}"], 'mqtt5: needs protocol: "5.0"; the study\'s is "3.1.1"'),
         (["protocol: 3.1.1", "mqtt5: {expiry: 1 s}"], 'protocol: "3.1.1": MQTT 3.1.1 has no properties'),
         ([FIVE, "mqtt5: {expiry: 1500 ms}"], "must be whole seconds"),
+        ([FIVE, "mqtt5: {receive_maximum: nome}"], 'receive maximum, beside whole numbers; did you mean "none"?'),
         ([FIVE, "mqtt5: {user_property: 1}"], 'did you mean "user_properties"?'),
         ([FIVE, "mqtt5: {topic_alias: 1}"], "must be true or false"),
         (

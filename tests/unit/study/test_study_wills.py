@@ -37,6 +37,7 @@ def read5(tmp_path):
         (["will: {qos: 0, retain: true, share: 100 %}"], Wills(0, retain=True, share_percent=100)),
         ([FIVE, "will: {delay: 2 s}"], Wills(delay_s=2)),
         ([FIVE, "mqtt5: {session_expiry: 3 s}", "will: {delay: 2 s}"], Wills(delay_s=2)),
+        ([FIVE, "mqtt5: {session_expiry: none}", "will: {delay: 2 s}"], Wills(delay_s=2)),
         (["will: {delay: 0 s}", "role: echo"], Wills()),
     ],
 )
