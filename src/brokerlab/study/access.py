@@ -31,10 +31,10 @@ def read_user(written: object) -> str:
     """A user's name; {client} in it is the number of the client."""
     text = _text(written)
     try:
-        fields = [name for _, name, _, _ in Formatter().parse(text) if name is not None]
+        fields = [(name, spec, turned) for _, name, spec, turned in Formatter().parse(text) if name is not None]
     except ValueError as problem:
         raise RuleError(f"is no pattern: {problem}") from problem
-    if any(name != "client" for name in fields):
+    if any(field != ("client", "", None) for field in fields):  # {client:>9} and {client!r} neither
         raise RuleError("knows {client} alone, the number of the client", nearest_valid="device-{client}")
     if ":" in text:
         raise RuleError("must have no colon: brokers' password files separate with it")

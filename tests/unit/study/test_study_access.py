@@ -74,6 +74,14 @@ def test_transport_and_certificates_are_values_and_factors(read_secure):
             f"{CREDENTIALS}.user",
             "knows {client} alone, the number of the client",
         ),
+        *(
+            (
+                [f"{CREDENTIALS}={{user: 'a-{{{pattern}}}', password: b}}"],
+                f"{CREDENTIALS}.user",
+                "knows {client} alone, the number of the client",
+            )
+            for pattern in ("client!z", "client!r", "client:>70000", "client:zz", "client.real")
+        ),
         ([f"{CREDENTIALS}={{user: 'a:b', password: b}}"], f"{CREDENTIALS}.user", "must have no colon: brokers' "),
         ([f"{CREDENTIALS}={{user: a, password: ''}}"], f"{CREDENTIALS}.password", "must be a text of printable"),
         ([f"{CREDENTIALS}={{usr: a, password: b}}"], f"{CREDENTIALS}.usr", "unknown key"),

@@ -90,6 +90,8 @@ def test_publish_topic_is_accepted(pattern):
         ("a\0b", "null character"),
         ("a/{subscriber}", r"unknown placeholder \{subscriber\}"),
         ("a/{}", r"unknown placeholder \{\}"),
+        ("a/{publisher!r}", r"unknown placeholder \{publisher!r\}"),
+        ("a/{publisher:3}", r"unknown placeholder \{publisher:3\}"),
         ("a/{publisher", "braces"),
         ("x" * 65_536, "at most 65535 bytes"),
         ("{publisher}" + "x" * 65_530, "at most 65535 bytes"),
