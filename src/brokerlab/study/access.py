@@ -69,7 +69,7 @@ class CredentialsPart(Part):
 def users_in(path: Path) -> Iterator[tuple[str, Secret]]:
     """User names and passwords of a CSV file, in order; a line `user,password` at its top is no user."""
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             yield from _users(path, csv.reader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise UserError(f"{path} cannot be read: {getattr(problem, 'strerror', None) or problem}") from problem

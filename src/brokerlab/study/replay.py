@@ -5,12 +5,14 @@
     jsonl   a line that holds JSON
 
 A record keeps every byte of its own, a carriage return before the end of the line included. The line end that closes
-the file begins no record, and neither does an empty line of csv and jsonl.
+the file begins no record, and neither does an empty line of csv and jsonl. A byte order mark belongs to the first line:
+it is left out with a header, and sent with a record.
 """
 
 import hashlib
 import json
 import math
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -81,6 +83,8 @@ def parse(data: bytes, *, record: Record, header: bool, time: str | None, key: s
     begins, ends = _lines(data)
     if record is Record.CSV:
         begins, ends = rfc4180.joined(data, begins, ends)
+        if header and data.startswith(BOM_UTF8):
+            begins[0] += len(BOM_UTF8)  # of the file, not of its first column's name
     if record is not Record.LINE:
         is_filled = np.array([bool(data[a:b].strip()) for a, b in zip(begins, ends, strict=True)], dtype=np.bool_)
         begins, ends = begins[is_filled], ends[is_filled]
@@ -203,6 +207,8 @@ def _offsets_ns(values: list[Any], name: str) -> Longs:
 
 
 def _seconds(value: Any) -> float:
+    if isinstance(value, bool):
+        raise TypeError(value)  # Python counts true as 1
     try:
         seconds = float(value)
     except ValueError:

@@ -226,7 +226,7 @@ def test_a_day_s_readings_that_are_cut_off_are_refused_with_the_record(text, is_
             read()
 
 
-@pytest.mark.parametrize("time", [b"NaN", b"Infinity", b"-Infinity", b'"nan"', b"1" + b"0" * 400])
+@pytest.mark.parametrize("time", [b"true", b"false", b"NaN", b"Infinity", b"-Infinity", b'"nan"', b"1" + b"0" * 400])
 def test_a_time_that_is_no_time_is_refused_with_its_record(time):
     """Python reads them as numbers; a measure phase would last for centuries, or end before it begins."""
     with pytest.raises(RuleError, match=r"record 2 of the file: t is .*, neither seconds nor an ISO 8601 time"):
@@ -261,6 +261,33 @@ def test_a_quote_opens_a_field_at_its_start_alone(records, expected):
 
     assert [text[begin:end] for begin, end in zip(read.begins, read.ends, strict=True)] == records
     assert read.keys == tuple(expected)
+
+
+@pytest.mark.parametrize("first", [b"t", b'"t"', b'"\nt"'])
+def test_a_byte_order_mark_belongs_to_no_column(tmp_path, first):
+    text = b"\xef\xbb\xbf" + first + b",v\n1,x\n3,y\n"
+    read = parse(text, record=Record.CSV, header=True, time=first.strip(b'"').decode(), key="v")
+
+    assert (read.offsets_ns.tolist(), read.keys) == ([0, 2 * SECOND_NS], ("x", "y"))
+    assert [text[begin:end] for begin, end in zip(read.begins, read.ends, strict=True)] == [b"1,x", b"3,y"]
+
+
+@pytest.mark.parametrize(
+    ("record", "text", "time"),
+    [
+        (Record.JSONL, b'{"t": 1}\n{"t": 3}\n', "t"),
+        (Record.CSV, b'"1\n2",x\n3,y\n', None),
+        (Record.LINE, b"one\ntwo\n", None),
+    ],
+)
+def test_a_byte_order_mark_is_sent_with_the_record_that_it_stands_in(record, text, time):
+    text = b"\xef\xbb\xbf" + text
+    read = parse(text, record=record, header=False, time=time, key=None)
+
+    assert read.count == 2
+    assert text[: read.ends[0]].startswith(b"\xef\xbb\xbf")
+    assert read.begins[0] == 0
+    assert time is None or read.offsets_ns.tolist() == [0, 2 * SECOND_NS]
 
 
 @given(st.lists(st.lists(st.text('a",\n ', max_size=6), min_size=2, max_size=3), min_size=1, max_size=6))

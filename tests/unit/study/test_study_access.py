@@ -138,6 +138,14 @@ def test_users_of_a_role_are_those_who_connect(read_secure, tmp_path, role, need
     assert rule.startswith(f"has {needed - 1} users, but the study has {needed} clients")
 
 
+@pytest.mark.parametrize("head", ["", "user,password\n"])
+def test_file_of_users_may_begin_with_a_byte_order_mark(tmp_path, head):
+    file = tmp_path / "users.csv"
+    file.write_text(f"{head}anna,a\n", encoding="utf-8-sig")
+
+    assert users_of(Credentials(file=str(file)), 1) == [("anna", "a")]
+
+
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
