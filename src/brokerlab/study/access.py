@@ -100,6 +100,8 @@ def _users(path: Path, rows: Iterator[list[str]]) -> Iterator[tuple[str, Secret]
             continue
         if len(row) != len(_HEADER) or not all(row) or ":" in row[0]:
             raise UserError(f"line {line} of {path} must be a user's name, without a colon, and a password")
+        if any(len(each.encode()) > _LONGEST_BYTES for each in row):
+            raise UserError(f"line {line} of {path} has a text of more than {_LONGEST_BYTES} B, which no packet holds")
         if row[0] in seen:
             raise UserError(f"line {line} of {path} has the user of line {seen[row[0]]} again")
         seen[row[0]] = line

@@ -153,6 +153,7 @@ def test_file_of_users_may_begin_with_a_byte_order_mark(tmp_path, head):
         ("anna\n", "line 1 of .* must be a user's name"),
         ("anna,a\nanna,b\n", "line 2 of .* has the user of line 1 again"),
         ("an:na,a\n", "line 1 of .* must be a user's name"),
+        ("anna,a\nbert," + "x" * 65_536, "line 2 of .* has a text of more than 65535 B"),
     ],
 )
 def test_file_of_users_that_is_broken_is_refused(read_secure, tmp_path, text, rule):
