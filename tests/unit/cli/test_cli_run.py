@@ -99,7 +99,7 @@ def test_a_file_that_changed_after_the_plan_is_refused_and_nothing_is_written(br
     file, payload = study.parent / "day.txt", "scenario.workload.payload={file: day.txt}"
     file.write_text("one\ntwo\n" * 100, encoding="utf-8")  # more than the warm-up takes
     prepared, results = cut_off(study, payload)
-    file.write_text("one\nthree\n", encoding="utf-8")
+    file.write_text("one\nthree\n" * 100, encoding="utf-8")
     before = files_in(study.parent)
 
     resumed = brokerlab("run", str(study), "--set", payload, "--resume")
