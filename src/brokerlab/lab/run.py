@@ -380,7 +380,8 @@ class _Walk:
         guards += machine_reasons(around, limits, payload_bytes=largest_payload_bytes(self._run.cell.workload))
         searched = search_reasons(self._trials) if self._trials else []
         searched += self._faults.missed()
-        collapsed = collapse_reasons(stopped, self._granted.values(), is_planned=bool(self._faults))
+        granted, devices = self._granted.values(), self._crew.devices.values()
+        collapsed = collapse_reasons(stopped, granted, devices, is_planned=bool(self._faults))
         collapsed += table_refusals(stopped.values())
         collapsed += [killed] if (killed := self._system.obituary()) else []
         return judge(

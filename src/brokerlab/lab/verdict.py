@@ -162,15 +162,20 @@ def meter_section(
 
 
 def collapse_reasons(
-    stopped: Mapping[str, Stopped], granted: Iterable[Granted], *, is_planned: bool = False
-) -> list[str]:  # fmt: skip
+    stopped: Mapping[str, Stopped],
+    granted: Iterable[Granted],
+    devices: Iterable[Granted] = (),
+    *,
+    is_planned: bool = False,
+) -> list[str]:
     """Why the broker did not carry the load; where faults are planned connections end by plan."""
     closed = [] if is_planned else [text for each in stopped.values() for text in each.closed_by_broker]
     reasons = []
     if closed:
         reasons.append(f"the broker ended {len(closed)} connections; the first: {closed[0]}")
-    if refused := [each for each in granted if max(each.codes) >= _REFUSED]:
-        reasons.append(f"the broker refused the subscriptions of {len(refused)} subscribers")
+    for kind, answers in (("subscribers", granted), ("devices", devices)):
+        if refused := [each for each in answers if max(each.codes) >= _REFUSED]:
+            reasons.append(f"the broker refused the subscriptions of {len(refused)} {kind}")
     return reasons
 
 

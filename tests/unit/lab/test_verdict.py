@@ -98,6 +98,12 @@ def test_closed_connections_and_refused_subscriptions_are_a_collapse():
     ]
 
 
+def test_a_device_whose_subscription_was_refused_is_a_collapse():
+    reasons = collapse_reasons({}, [Granted(0, (1,))], [Granted(0, (1,)), Granted(1, (128,))])
+
+    assert reasons == ["the broker refused the subscriptions of 1 devices"]
+
+
 def test_a_collapse_outweighs_a_broken_guard():
     assert judge([], []).value == VALID
     assert judge([], ["late"]).value == INVALID
