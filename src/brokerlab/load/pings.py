@@ -1,8 +1,18 @@
-"""Which clients are due a PINGREQ, spread over a third of the keep-alive: all at once would hold a schedule up."""
+"""Which clients are due a PINGREQ, spread over a third of the keep-alive: all at once would hold a schedule up.
 
-from collections.abc import Collection
+A third has so many slots on the clock. A file descriptor says in which of them its client has its turn, so that each
+has one every third, from when it connects on, and nothing is to be kept of those who come and go.
+"""
+
+from collections.abc import Container
 
 PINGREQ = b"\xc0\x00"
+
+_SLOTS = 1024
+# The file descriptors of slot s have the rest s * _STEP by _SLOTS. So the next file descriptor has its turn 633 slots
+# later, which is the golden section: few or many, they are spread evenly.
+_STEP = pow(633, -1, _SLOTS)
+_LOOKS = 8  # of a loop in a third, at the least: by an eighth of it a ping may be late
 
 
 class Pings:
@@ -10,40 +20,35 @@ class Pings:
 
     def __init__(self, keep_alive_s: int) -> None:
         self._keep_alive_s = keep_alive_s
-        self._round: list[int] = []
-        self._began_ns = 0
-        self._done = 0
+        self._highest = -1  # file descriptor
+        self._slot: int | None = None  # the last one that was walked over, since the clock began
         self._next_ns = 0  # nobody's turn comes before: the loop asks at every wake
+        self.look_ns: int | None = None  # when the loop is to ask again at the latest; None while nobody is connected
 
-    def shorten(self, keep_alive_s: int) -> None:
-        """A broker asks for a shorter keep-alive, which is then that of all; 0 asks for none."""
-        if keep_alive_s:
-            self._keep_alive_s = min(self._keep_alive_s, keep_alive_s)
-            self._next_ns = 0
+    def add(self, fd: int, *, keep_alive_s: int) -> None:
+        """A broker may ask for a shorter keep-alive, which is then that of all; 0 asks for none."""
+        self._highest = max(self._highest, fd)
+        if 0 < keep_alive_s < self._keep_alive_s:
+            self._keep_alive_s = keep_alive_s
+            self._slot, self._next_ns = None, 0
 
     @property
     def every_ns(self) -> int:
         return self._keep_alive_s * 1_000_000_000 // 3
 
-    def due(self, now: int, open_fds: Collection[int]) -> list[int]:
-        """The connections whose turn has come, by file descriptor; some may be over."""
+    def due(self, now: int, open_fds: Container[int]) -> list[int]:
+        """The connections whose turn has come, by file descriptor."""
         if now < self._next_ns:
             return []
-        third_ns = self.every_ns
-        if not self._began_ns:
-            self._begin(now, open_fds)
-            self._next_ns = self._turn_ns()
-            return []
-        until = min(len(self._round), len(self._round) * (now - self._began_ns) // third_ns)
-        turn, self._done = self._round[self._done : until], max(self._done, until)
-        if now - self._began_ns >= third_ns:
-            self._begin(now, open_fds)
-        self._next_ns = self._turn_ns()
-        return turn
-
-    def _turn_ns(self) -> int:
-        """When the next one is due, or the round is over."""
-        return self._began_ns + self.every_ns * min(1 + self._done, len(self._round)) // max(1, len(self._round))
-
-    def _begin(self, now: int, open_fds: Collection[int]) -> None:
-        self._round, self._began_ns, self._done = list(open_fds), now, 0
+        slot_ns = self.every_ns // _SLOTS
+        slot = now // slot_ns
+        walked = slot if self._slot is None else max(self._slot, slot - _SLOTS)
+        self._slot, self._next_ns = slot, (slot + 1) * slot_ns
+        each = _SLOTS // _LOOKS
+        self.look_ns = (slot // each + 1) * each * slot_ns if self._highest >= 0 else None
+        return [
+            fd
+            for number in range(walked + 1, slot + 1)
+            for fd in range(number * _STEP % _SLOTS, self._highest + 1, _SLOTS)
+            if fd in open_fds
+        ]

@@ -206,7 +206,7 @@ class Publishing:
     def tick(self, now: int) -> int | None:
         for fd in self._connections.due_for_ping(now):
             if (publisher := self._open.get(fd)) and not publisher.is_blocked:
-                self._guarded(fd, partial(publisher.ping, now - self._connections.ping_every_ns))
+                self._guarded(fd, partial(publisher.ping, now - self._connections.ping_pause_ns))
         if not self._order.end_ns or self._is_sent:
             return self._openings.tick(now) if self._openings else None
         self._end_lives(now)

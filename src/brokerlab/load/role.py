@@ -116,7 +116,7 @@ class Connections:
 
     def add(self, client: Client, stream: Stream, *, keep_alive_s: int) -> None:
         """Takes over a stream that the epoll watches; the shortest keep-alive that a broker asks for is that of all."""
-        self._pings.shorten(keep_alive_s)
+        self._pings.add(stream.fileno(), keep_alive_s=keep_alive_s)
         self.open[stream.fileno()] = client
 
     def want_write(self, fd: int, wanted: bool) -> None:
@@ -156,9 +156,15 @@ class Connections:
         self.epoll.unregister(fd)
 
     @property
-    def ping_every_ns(self) -> int:
-        return self._pings.every_ns
+    def ping_pause_ns(self) -> int:
+        """Who has sent nothing for so long pings in its turn; less than from turn to turn, as one may be late."""
+        return self._pings.every_ns * 3 // 4
 
     def due_for_ping(self, now: int) -> list[int]:
         """The connections that are due a ping, each every third of the keep-alive."""
-        return [fd for fd in self._pings.due(now, self.open) if fd in self.open]
+        return self._pings.due(now, self.open)
+
+    def longest_sleep_s(self, now: int, at_most_s: float) -> float:
+        """How long the loop may sleep without having asked who is due a ping."""
+        look_ns = self._pings.look_ns
+        return at_most_s if look_ns is None else min(at_most_s, max(0, look_ns - now) / 1e9)

@@ -97,14 +97,15 @@ def _serve(
         epoll.register(pipe.fileno(), select.EPOLLIN)
         pipe.send(Ready())
         try:
-            _loop(role, connections.stalls, pipe, epoll, alarm)
+            _loop(role, connections, pipe, alarm)
             return replace(role.close(), held=connections.stalls.held(has_no_lag=spec.is_closed and spec.publishes))
         finally:  # also of a run that failed: how far its clients came is worth knowing
             log.flush()
             sessions.close()
 
 
-def _loop(role: Role, stalls: Stalls, pipe: Connection, epoll: select.epoll, alarm: Alarm) -> None:
+def _loop(role: Role, connections: Connections, pipe: Connection, alarm: Alarm) -> None:
+    stalls, epoll = connections.stalls, connections.epoll
     woke_ns, watching = now_ns(), role if isinstance(role, Watching) else None
     together = role if isinstance(role, Together) else None
     while True:
@@ -116,7 +117,7 @@ def _loop(role: Role, stalls: Stalls, pipe: Connection, epoll: select.epoll, ala
             stalls.waits(now_ns())
             if rest is Rest.SHORT:
                 _sleep_until(rested_ns(woke_ns))
-            asked_ns, events = _wait(role, watching, wake_ns, epoll, alarm)
+            asked_ns, events = _wait(role, watching, wake_ns, connections, alarm)
             woke_ns = now_ns()
             stalls.woke(asked_ns or woke_ns, woke_ns)
         if together is not None and events:
@@ -140,7 +141,7 @@ def _sleep_until(at_ns: int) -> None:
 
 
 def _wait(
-    role: Role, watching: Watching | None, wake_ns: int | None, epoll: select.epoll, alarm: Alarm
+    role: Role, watching: Watching | None, wake_ns: int | None, connections: Connections, alarm: Alarm
 ) -> tuple[int, list[tuple[int, int]]]:
     """Sleeps until something happens or is due, or has the role watch; one that gathers looks at fixed intervals.
 
@@ -153,10 +154,11 @@ def _wait(
     began_ns = now_ns()
     if gather_s:
         time.sleep(gather_s)
-        return began_ns + round(gather_s * 1e9), epoll.poll(0)
+        return began_ns + round(gather_s * 1e9), connections.epoll.poll(0)
     if wake_ns is not None:
         alarm.set(wake_ns)
-    return max(began_ns, wake_ns) if wake_ns is not None else 0, epoll.poll(_LONGEST_SLEEP_S)
+    asked_ns = max(began_ns, wake_ns) if wake_ns is not None else 0
+    return asked_ns, connections.epoll.poll(connections.longest_sleep_s(began_ns, _LONGEST_SLEEP_S))
 
 
 def _obey(role: Role, stalls: Stalls, pipe: Connection) -> bool:

@@ -12,8 +12,9 @@ from brokerlab.load import worker
 from brokerlab.load.agenda import Agenda
 from brokerlab.load.alarm import Alarm, now_ns
 from brokerlab.load.resting import Rest, rest_of, rested_ns
+from brokerlab.load.role import Connections
+from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import Client, Stop, WorkerSpec
-from brokerlab.load.stalls import Stalls
 from brokerlab.study.values import Arrivals, Qos, Schedule, Workload
 
 pytestmark = pytest.mark.unit
@@ -112,7 +113,7 @@ def span_of_turns(sock, rest):
         for fd in (sock.fileno(), pipe.fileno(), alarm.fd):
             epoll.register(fd, select.EPOLLIN)
         began_ns = now_ns()
-        worker._loop(role, Stalls(), pipe, epoll, alarm)
+        worker._loop(role, Connections(epoll, SessionLog("publishers/0")), pipe, alarm)
         return (now_ns() - began_ns) / (MILLISECOND_NS / 2), role
 
 
