@@ -12,7 +12,7 @@ from brokerlab.brokers.base import Broker, ChecksOptions, Clusters, Found, Missi
 from brokerlab.brokers.limits import require_possible
 from brokerlab.brokers.registry import DRIVERS, PINNED
 from brokerlab.errors import UserError
-from brokerlab.lab.reach import nodes_shortfall, read_reach, shortfalls
+from brokerlab.lab.reach import foreign_addresses, nodes_shortfall, read_reach, shortfalls
 from brokerlab.lab.remote import check_reachable
 from brokerlab.network.privileges import reason_deaf, reason_unable
 from brokerlab.presets import preset_names, preset_path
@@ -34,6 +34,7 @@ OnlyOption = Annotated[
     list[str] | None,
     typer.Option("--only", metavar="FACTOR=LEVEL", help="Only the cells with this level; may be repeated."),
 ]
+_HERE = "local"  # of deploy.load_on
 ResultsArgument = Annotated[Path, typer.Argument(metavar="DIR", help="What `brokerlab run` wrote.")]
 
 
@@ -54,6 +55,7 @@ def prepare(argument: str, *, settings: Sequence[str], levels: Sequence[str]) ->
         published(name)
     qos = {broker.name: facts[broker.driver].qos for broker in study.system.brokers}
     plan = make_plan(study, missing=missing_brokers(study, drivers=facts), keep=levels, qos=qos)
+    _refuse_foreign_addresses(study, plan)
     _refuse_too_many_connections(plan)
     _refuse_too_many_nodes(plan)
     for limits in dict.fromkeys(cell.limits for cell in plan.cells):
@@ -67,6 +69,18 @@ def prepare(argument: str, *, settings: Sequence[str], levels: Sequence[str]) ->
 def _by_whole_names(facts: dict[str, DriverFacts]) -> dict[str, DriverFacts]:
     """With the names that say the version as well."""
     return facts | {name: facts[broker.name] for name, broker in PINNED.items()}
+
+
+def _refuse_foreign_addresses(study: Study, plan: Plan) -> None:
+    """No client would connect from them. On a cluster they are those of other machines, and workers find out."""
+    if study.deploy.load_on != _HERE:
+        return
+    wanted = dict.fromkeys(address for cell in plan.cells for address in cell.workload.clients.addresses)
+    if foreign := foreign_addresses(wanted):
+        raise UserError(
+            f"scenario.workload.clients.addresses: this machine has no {listed(foreign)}",
+            hint="list addresses that it has (`ip address` shows them), or how many of loopback there shall be",
+        )
 
 
 def _refuse_too_many_connections(plan: Plan) -> None:

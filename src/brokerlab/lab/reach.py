@@ -5,7 +5,10 @@ ports: of each source address, to one port of the broker (ip(7), ip_local_port_r
 memory: of two sockets, a client of ours and one of the broker's; a rough figure
 """
 
+import contextlib
 import resource
+import socket
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +51,18 @@ def read_reach() -> Reach:
         ports=high - low + 1,
         memory=psutil.virtual_memory().available // BYTES_PER_CONNECTION,
     )
+
+
+def foreign_addresses(addresses: Iterable[str]) -> list[str]:
+    """Those that no client on this machine can have, with the system's reason: asked of it, as a client will."""
+    reasons = []
+    for address in addresses:
+        with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as sock:
+            try:
+                sock.bind((address, 0))
+            except OSError as problem:
+                reasons.append(f"{address} ({problem.strerror})")
+    return reasons
 
 
 def nodes_shortfall(cell: Cell, available_bytes: int) -> str:

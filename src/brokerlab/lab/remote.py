@@ -42,9 +42,10 @@ def check_reachable(cell: Cell) -> None:
     is_six, is_here = ":" in endpoint.host, is_loopback(endpoint.host)
     strangers = [each for each in cell.workload.clients.addresses if is_six or (is_loopback(each) and not is_here)]
     if strangers:
+        kind = "an address of IPv4, " if is_six else ""
         raise UserError(
-            f"broker {cell.broker.name}: scenario.workload.clients.addresses has {strangers[0]}, from which nobody "
-            f"gets to {endpoint.host}",
+            f"broker {cell.broker.name}: scenario.workload.clients.addresses has {strangers[0]}, {kind}from which "
+            f"nobody gets to {endpoint.host}",
             hint="leave addresses out, or list addresses that this machine has in the network",
         )
     try:

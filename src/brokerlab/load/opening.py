@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from brokerlab.errors import RunError
+from brokerlab.errors import RunError, UserError
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session, note_stages, session_of
 from brokerlab.load.features5 import connect_properties
@@ -172,18 +172,13 @@ class Openings:
             self.lag.note(began_ns - due_ns)
             self._log.add(client, "connect", began_ns=due_ns, at_ns=began_ns)
         door = self._door(client)
-        family = socket.AF_INET6 if ":" in door[0] else socket.AF_INET
-        sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        sock = self._socket(client, door[0])
         opening = _Opening(client, sock, began_ns=began_ns, deadline_ns=began_ns + self._timeout_ns)
         self._under_way[sock.fileno()] = opening
         self._begun.append(opening)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._prepare is not None:
             self._prepare(sock)
-        if addresses := self._spec.workload.clients.addresses:
-            # The system chooses the port at connect, per destination: each address has all of them (ip(7)).
-            sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
-            sock.bind((addresses[client.number % len(addresses)], 0))
         problem = sock.connect_ex(door)
         if problem not in _IN_PROGRESS:
             self._fail(opening, self._what_failed(opening, os.strerror(problem)), problem)
@@ -194,6 +189,25 @@ class Openings:
         opening.wants_write = not is_there
         if is_there:
             self._guarded(opening)
+
+    def _socket(self, client: Client, host: str) -> socket.socket:
+        """One that does not block, with the source address of the client, where it has one."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        if addresses := self._spec.workload.clients.addresses:
+            address = addresses[client.number % len(addresses)]
+            # The system chooses the port at connect, per destination: each address has all of them (ip(7)).
+            sock.setsockopt(socket.IPPROTO_IP, _IP_BIND_ADDRESS_NO_PORT, 1)
+            try:
+                sock.bind((address, 0))
+            except OSError as problem:  # which is no broker's fault
+                sock.close()
+                reason = f"which is of IPv6: {address} is not" if ":" in host else f"{problem.strerror}"
+                raise UserError(
+                    f"{client.name}: no connection from {address} to {host}, {reason}",
+                    hint="scenario.workload.clients.addresses are those of the machine on which the load runs",
+                ) from problem
+        return sock
 
     def _door(self, client: Client) -> tuple[str, int]:
         """Its own node, and after each failure in the run the next of the others, in turn."""

@@ -121,6 +121,18 @@ def test_more_connections_than_the_machine_allows_are_refused_with_the_numbers(b
     assert "set scenario.workload.clients.addresses to" in done.stderr
 
 
+def test_source_addresses_that_the_machine_does_not_have_are_refused_all_at_once(
+    brokerlab: Program, study: Path
+) -> None:
+    addresses = "scenario.workload.clients.addresses=[127.0.0.2, 198.51.100.1, 203.0.113.1]"
+    done = brokerlab("plan", str(study), "--set", addresses)
+
+    assert done.returncode == 64
+    assert "scenario.workload.clients.addresses: this machine has no 198.51.100.1 (" in done.stderr
+    assert " and 203.0.113.1 (" in done.stderr
+    assert "127.0.0.2" not in done.stderr
+
+
 def test_password_that_is_not_at_hand_is_found_before_anything_starts(brokerlab: Program, study: Path) -> None:
     credentials = "scenario.workload.credentials={user: u, password: env:BROKERLAB_NOT_SET}"
     done = brokerlab("plan", str(study), "--set", credentials)

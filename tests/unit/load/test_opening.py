@@ -8,14 +8,14 @@ import threading
 
 import pytest
 
-from brokerlab.errors import RunError
+from brokerlab.errors import RunError, UserError
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.opening import Openings, open_one
 from brokerlab.load.packets import ConnAck, PingResp
 from brokerlab.load.parser import Parser
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import Client, WorkerSpec
-from brokerlab.study.values import Workload
+from brokerlab.study.values import ClientLife, Workload
 
 pytestmark = pytest.mark.unit
 HOST = "127.0.0.1"
@@ -53,9 +53,10 @@ def read_connect(peer):
     return packets[0]
 
 
-def spec_of(port, clients, tmp_path, *, host=HOST):
+def spec_of(port, clients, tmp_path, *, host=HOST, addresses=()):
+    workload = Workload(clients=ClientLife(addresses=addresses))
     return WorkerSpec(
-        node="publishers/0", index=0, host=host, port=port, clients=clients, workload=Workload(), fan_out=1.0,
+        node="publishers/0", index=0, host=host, port=port, clients=clients, workload=workload, fan_out=1.0,
         seed=1, run=tmp_path,
     )  # fmt: skip
 
@@ -134,6 +135,21 @@ def test_a_broker_with_an_address_of_ipv6_is_reached(tmp_path):
 
         assert session.stream.socket.family == socket.AF_INET6
         session.stream.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "address", "said"),
+    [
+        (HOST, "198.51.100.1", f"from 198.51.100.1 to {HOST}, "),
+        ("::1", HOST, "to ::1, which is of IPv6: 127.0.0.1 is not"),
+    ],
+)
+def test_a_source_address_that_cannot_be_is_not_the_broker_s_fault(tmp_path, host, address, said):
+    (client,) = clients_of(1)
+    spec = spec_of(1, (client,), tmp_path, host=host, addresses=(address,))
+
+    with pytest.raises(UserError, match=said):
+        open_one(client, spec, timeout_s=5, log=SessionLog("publishers/0"))
 
 
 def test_each_kind_of_failure_is_told_and_the_others_get_in(tmp_path):
