@@ -1,8 +1,12 @@
-"""Clients beside the load, through whole runs: what befalls devices and probes is told."""
+"""Clients beside the load, through whole runs: what befalls them is told, and they come back after a fault."""
 
+from collections import Counter
+
+import pyarrow.dataset as ds
 import pytest
 
-from brokerlab.brokers.registry import DRIVERS
+from brokerlab.brokers.base import Missing
+from brokerlab.brokers.registry import DRIVERS, driver
 from brokerlab.cli.studies import _facts
 from brokerlab.lab.run import make_run
 from brokerlab.lab.watching import Watcher
@@ -22,7 +26,8 @@ system: {{brokers: {{b: {broker}}}}}
 metrics: [latency, delivery]
 scenario:
   workload: {workload}
-deploy: {{repetitions: 1, phases: {{warmup: 0.2 s, measure: 0.5 s, drain: 1 s}}}}
+{faults}
+deploy: {{repetitions: 1, phases: {{warmup: 0.2 s, measure: {measure}, drain: {drain}}}}}
 """
     + OPEN_TEXT
 )
@@ -33,10 +38,11 @@ class Nobody(Watcher):
         pass
 
 
-def run(folder, *, broker, workload):
+def run(folder, *, broker, workload, measure="0.5 s", drain="1 s", faults=""):
     """(verdict, manifest) of one run."""
     file = folder / "study.yaml"
-    file.write_text(STUDY.format(broker=broker, workload=workload))
+    texts = {"broker": broker, "workload": workload, "measure": measure, "drain": drain, "faults": faults}
+    file.write_text(STUDY.format(**texts))
     study = read_study(file, drivers={name: _facts(each, each.find()) for name, each in DRIVERS.items()})
     directory = RunDirectory(folder / "run")
     verdict = make_run(make_plan(study, missing={}).runs[0], study, directory, watcher=Nobody())
@@ -44,14 +50,81 @@ def run(folder, *, broker, workload):
 
 
 def test_a_device_that_was_refused_its_subscription_collapses_the_run(tmp_path):
-    """Of three SUBSCRIBEs, in an order that nobody knows, one is a subscriber's and two are devices'."""
-    script = "{driver: scripted, options: {refuse_subscription: [1, 2, 3]}}"
+    """Of four SUBSCRIBEs, in an order that nobody knows, two are subscribers' and two are devices'."""
+    script = "{driver: scripted, options: {refuse_subscription: [1, 2, 3, 4]}}"
     workload = "{role: echo, publishers: 2, qos: 1, schedule: {rate: 20/s}}"
 
     verdict, _ = run(tmp_path, broker=script, workload=workload)
 
     assert verdict.value == "collapsed"
     assert verdict.reasons[:2] == (
-        "the broker refused the subscriptions of 1 subscribers",
+        "the broker refused the subscriptions of 2 subscribers",
         "the broker refused the subscriptions of 2 devices",
     )
+
+
+def rows(folder, kind):
+    return ds.dataset(RunDirectory(folder / "run").raw(kind), format="parquet").to_table().to_pylist()
+
+
+def struck_run(folder, workload, faults):
+    """(manifest, when the last fault was done) of a run on Mosquitto that is valid all the same."""
+    if isinstance(found := driver("mosquitto").find(), Missing):
+        pytest.skip(found.reason)
+    verdict, manifest = run(
+        folder, broker="{driver: mosquitto}", workload=workload, measure="4 s", drain="20 s", faults=faults
+    )
+    assert verdict.value == "valid", verdict.reasons
+    return manifest, manifest["faults"][-1]["at_ns"]
+
+
+def test_all_beside_the_load_come_back_after_a_restart(tmp_path):
+    table = "{table: 1201, churn: 50/s, clients: 2}"
+    workload = (
+        f"{{schedule: {{rate: 20/s}}, probe: {{every: 100 ms, qos: 1}}, clients: {{idle: 3}}, subscriptions: {table}}}"
+    )
+
+    manifest, at_ns = struck_run(tmp_path, workload, "  faults: [{do: restart, node: 0, at: 1 s}]")
+
+    workers = {each["node"]: each for each in manifest["meter"]["workers"]}
+    assert {node: each["away"] for node, each in workers.items()} == dict.fromkeys(workers, 0)
+    came = Counter(
+        row["node"] for row in rows(tmp_path, "sessions") if row["event"] == "connack" and row["at_ns"] > at_ns
+    )
+    assert (came["idle/0"], came["filters/0"], came["probe/0"]) == (3, 2, 1)
+    probes = {row["seq"] for row in rows(tmp_path, "probe_publications") if row["intended_ns"] > at_ns + 10**9}
+    assert len(probes) >= 10
+    assert probes <= {row["seq"] for row in rows(tmp_path, "probe_deliveries")}
+    told = manifest["table"]
+    assert told["refilled"] in range(1199, 1204)
+    assert told["standing"] == told["filled"] + told["changes"]["subscribe"] - told["changes"]["unsubscribe"]
+    assert sum(told["changes"].values()) + told["unsent"] == 210
+
+
+@pytest.mark.parametrize("role", ["loop", "echo"])
+def test_who_hears_over_the_connection_on_which_it_publishes_subscribes_anew(tmp_path, role):
+    """The broker closes instead of sending message 5, which in an echo is for a device, unless that is slow."""
+    script = "{driver: scripted, options: {cut: {5: 0}}}"
+    workload = f"{{role: {role}, qos: 1, schedule: {{rate: 20/s}}, clients: {{reconnect: true}}}}"
+
+    verdict, _ = run(tmp_path, broker=script, workload=workload, measure="2 s")
+
+    assert verdict.reasons[0].startswith("the broker ended 1 connections")
+    last = sorted(row["seq"] for row in rows(tmp_path, "publications"))[-10:]
+    assert set(last) <= {row["seq"] for row in rows(tmp_path, "deliveries")}
+
+
+def test_who_cannot_come_back_is_told(tmp_path):
+    workload = (
+        "{schedule: {rate: 20/s}, probe: {every: 100 ms, qos: 1}, clients: {idle: 3}, "
+        "subscriptions: {table: 10, churn: 50/s, clients: 2}}"
+    )
+
+    manifest, _ = struck_run(tmp_path, workload, "  faults: [{do: kill, node: 0, at: 1 s}]")
+
+    away = {each["node"]: each["away"] for each in manifest["meter"]["workers"]}
+    assert (away["idle/0"], away["filters/0"], away["probe/0"], away["publishers/0"]) == (3, 2, 1, 1)
+    told = manifest["table"]
+    assert (told["filled"], told["refilled"], told["standing"]) == (10, 0, 0)
+    assert sum(told["changes"].values()) + told["unsent"] == 210
+    assert told["unsent"] > 100

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
-from brokerlab.lab.clients import Clients, worker_specs
+from brokerlab.lab.clients import Clients, others_of, worker_specs
 from brokerlab.lab.crossing import Door
 from brokerlab.load.spec import Client, Granted, WorkerSpec
 from brokerlab.load.starting import QOS as COMMAND_QOS
@@ -130,7 +130,8 @@ def specs_of(
     workload = run.cell.workload
     specs = list(worker_specs(run, cast.clients, doors=doors, folder=folder))
     first = doors[0]
-    publishing = replace(specs[0], host=first.host, port=first.port, place=first.place)
+    others = others_of(first, doors) if workload.clients.failover else ()
+    publishing = replace(specs[0], host=first.host, port=first.port, place=first.place, others=others)
     if cast.is_loop:
         loops = tuple(replace(each, hears=each.topic) for each in cast.clients.publishers)
         specs[:2] = [replace(publishing, node=LOOPS, clients=loops, hears_qos=workload.qos)]
@@ -205,10 +206,14 @@ def _probing(workload: Workload, probe: Probe) -> Workload:
 
 
 def _staying(workload: Workload) -> ClientLife:
-    """Devices and probes connect as all do, but once, and stay, whatever the publishers do."""
+    """Those beside the load connect as all do and stay, whatever publishers do; they come back where all do."""
     life = workload.clients
     return ClientLife(
-        keep_alive_s=life.keep_alive_s, connect_rate_per_s=life.connect_rate_per_s, addresses=life.addresses
+        keep_alive_s=life.keep_alive_s,
+        connect_rate_per_s=life.connect_rate_per_s,
+        addresses=life.addresses,
+        reconnect=life.reconnect,
+        failover=life.failover,
     )
 
 

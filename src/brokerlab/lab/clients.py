@@ -213,7 +213,7 @@ def worker_specs(run: PlannedRun, clients: Clients, *, doors: Sequence[Door], fo
             seed=run.seed,
             run=folder,
             place=door.place,
-            others=_others(door, doors) if run.cell.workload.clients.failover else (),
+            others=others_of(door, doors) if run.cell.workload.clients.failover else (),
         )
         for role in ("publishers", "subscribers", "idle")
         for door in doors
@@ -222,6 +222,6 @@ def worker_specs(run: PlannedRun, clients: Clients, *, doors: Sequence[Door], fo
     return tuple(replace(spec, index=index) for index, spec in enumerate(specs))
 
 
-def _others(own: Door, doors: Sequence[Door]) -> tuple[tuple[str, int], ...]:
+def others_of(own: Door, doors: Sequence[Door]) -> tuple[tuple[str, int], ...]:
     """The other nodes, from the one after its own on."""
     return tuple((each.host, each.port) for each in (*doors[own.node + 1 :], *doors[: own.node]))

@@ -374,15 +374,15 @@ class _Walk:
             since_ns=order.start_ns if self._trials else None,  # what befell a trial is in its outcome
         )
         self._manifest.add("surroundings", asdict(around))
-        guards = meter_reasons(replace(meter, unsent=0) if self._faults else meter, limits) + table_reasons(
-            stopped.values(), limits
-        )
+        is_planned = bool(self._faults)  # that connections end, and that something is not sent
+        guards = meter_reasons(replace(meter, unsent=0) if is_planned else meter, limits)
+        guards += table_reasons(stopped.values(), limits, is_planned=is_planned)
         guards += machine_reasons(around, limits, payload_bytes=largest_payload_bytes(self._run.cell.workload))
         searched = search_reasons(self._trials) if self._trials else []
         searched += self._faults.missed()
         granted, devices = self._granted.values(), self._crew.devices.values()
-        collapsed = collapse_reasons(stopped, granted, devices, is_planned=bool(self._faults))
-        collapsed += table_refusals(stopped.values())
+        collapsed = collapse_reasons(stopped, granted, devices, is_planned=is_planned)
+        collapsed += table_refusals(stopped.values(), is_planned=is_planned)
         collapsed += [killed] if (killed := self._system.obituary()) else []
         return judge(
             collapsed,

@@ -30,6 +30,7 @@ def table_section(workers: Iterable[Stopped], asked: FilterTable) -> dict[str, o
         "changes": table.asked,
         "refused": {event: {str(code): n for code, n in codes.items()} for event, codes in table.refused.items()},
         "standing": table.standing,
+        "refilled": table.refilled,
         "schedule_lag_ms": {"p50": p50_ms, "p99": p99_ms, "max": max_ms},
         "unsent": table.unsent,
         "unanswered": table.unanswered,
@@ -37,23 +38,26 @@ def table_section(workers: Iterable[Stopped], asked: FilterTable) -> dict[str, o
     }
 
 
-def table_reasons(workers: Iterable[Stopped], guards: Guards) -> list[str]:
-    """Why the table was not what the study asks for, or changed later than it should."""
+def table_reasons(workers: Iterable[Stopped], guards: Guards, *, is_planned: bool = False) -> list[str]:
+    """Why the table was not what the study asks for, or changed later than it should.
+
+    Where faults are planned, changes that nobody could make are part of the plan.
+    """
     reasons = []
     for table in _tables(workers):
         _, p99_ms, _ = lag_ms([(table.lag_buckets, table.lag_max_ns)])
         if p99_ms is not None and p99_ms > guards.schedule_lag_p99_ms:
             limit = f"{p99_ms:.2f} ms is above {guards.schedule_lag_p99_ms:g} ms"
             reasons.append(f"schedule lag p99 of filters/0: {limit}, subscriptions changed later than they were due")
-        if table.unsent:
+        if table.unsent and not is_planned:
             reasons.append(f"{table.unsent} changes of subscriptions that were due were not handed over")
         if table.unexpected:
             reasons.append(f"{table.unexpected} messages came by filters that match none of the load's topics")
     return reasons
 
 
-def table_refusals(workers: Iterable[Stopped]) -> list[str]:
-    """What the broker did not carry of the table."""
+def table_refusals(workers: Iterable[Stopped], *, is_planned: bool = False) -> list[str]:
+    """What the broker did not carry of the table; where faults are planned it may be gone before it answers."""
     reasons = []
     for table in _tables(workers):
         refused = {
@@ -61,6 +65,6 @@ def table_refusals(workers: Iterable[Stopped]) -> list[str]:
             for event, codes in table.refused.items()
         }
         reasons += [f"the broker refused to {event} {n} filters of its table" for event, n in refused.items() if n]
-        if table.unanswered:
+        if table.unanswered and not is_planned:
             reasons.append(f"the broker left {table.unanswered} changes of subscriptions unanswered")
     return reasons

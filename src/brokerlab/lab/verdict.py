@@ -135,6 +135,7 @@ def meter_section(
                 "messages": each.messages,
                 "wire_bytes_per_message": each.wire_bytes / each.messages if each.wire_bytes else None,
                 "acknowledgements": each.acknowledgements,
+                "away": each.away,
             }
             for node, each in stopped.items()
         ],

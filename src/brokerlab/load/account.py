@@ -101,10 +101,11 @@ class Account:
         )
 
 
-def published_facts(publishers: Sequence[Publisher]) -> dict[str, Any]:
+def published_facts(publishers: Sequence[Publisher], *, away: int | None) -> dict[str, Any]:
     """Fields of Stopped."""
     return {
         "messages": sum(each.following for each in publishers),
         "wire_bytes": sum(each.wire_bytes for each in publishers),
         "resent": sum(each.resent for each in publishers),
+        "away": away,
     }

@@ -4,6 +4,7 @@ import select
 from abc import ABC, abstractmethod
 from typing import Generic, Protocol, TypeVar
 
+from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session
 from brokerlab.load.opening import Openings
 from brokerlab.load.outbox import Handed, Outbox
@@ -34,13 +35,14 @@ class Attending(ABC, Generic[One]):
         self._spec, self._connections, self._log, self._say = spec, connections, log, say
         self._open: dict[int, One] = {}  # by file descriptor
         self._openings: Openings | None = None
+        self._is_going = False
         self._buffer = memoryview(bytearray(buffer_bytes))
 
     # -- what a role says of its clients --------------------------------------------------------------------------
 
     @abstractmethod
     def _attended(self, session: Session) -> One:
-        """The client of a connection that stands."""
+        """The client of a connection that stands; in the run it is another one of a client that was there before."""
 
     @abstractmethod
     def _heard(self, fd: int, each: One, data: bytes, arrived_ns: int) -> None:
@@ -50,6 +52,9 @@ class Attending(ABC, Generic[One]):
         """What to do with the times at which a client's packets were handed over."""
         del each
         return None
+
+    def _came_back(self, fd: int, each: One) -> None:
+        """What a client does first whose connection is its next one."""
 
     def _lost(self, each: One) -> None:
         """Sees to what follows from the end of a connection that was not planned."""
@@ -64,9 +69,25 @@ class Attending(ABC, Generic[One]):
 
     def _opened(self, session: Session) -> None:
         self._connections.add(session.client, session.stream, keep_alive_s=session.keep_alive_s)
-        self._open[session.stream.fileno()] = self._attended(session)
-        if len(self._open) == len(self._spec.clients):
+        each = self._open[session.stream.fileno()] = self._attended(session)
+        if self._is_going:
+            self._came_back(session.stream.fileno(), each)
+        elif len(self._open) == len(self._spec.clients):
             self._say(Connected())
+
+    def _begin(self) -> None:
+        """The run begins: from now on clients come back, where they do."""
+        self._is_going = True
+        if self._openings is not None:
+            self._openings.go()
+
+    def _end_openings(self) -> int:
+        """Nobody comes back any more; how many clients were about to."""
+        away = 0
+        if self._openings is not None:
+            away = len(self._openings)
+            self._openings.close()
+        return away
 
     def ready(self, fd: int, event: int) -> None:
         if self._openings and fd in self._openings:
@@ -106,3 +127,5 @@ class Attending(ABC, Generic[One]):
         self._connections.lost(fd, str(problem))
         each.stream.close()
         self._lost(each)
+        if self._is_going and self._spec.workload.clients.reconnect and self._openings is not None:
+            self._openings.ask(each.client, due_ns=now_ns())

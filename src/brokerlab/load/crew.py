@@ -140,8 +140,8 @@ class Crew:
             self._tell([spec.node], later if self._comes_later(spec) else Retime(order))
 
     def halt(self) -> None:
-        """Publishers give up what is due and not yet built."""
-        self._tell(self._nodes("publishers"), Halt())
+        """Who publishes gives up what is due and not yet built."""
+        self._tell([spec.node for spec in self._specs if spec.publishes], Halt())
 
     def storm(self) -> None:
         """All publishers and subscribers lose their connections, and come again."""

@@ -41,7 +41,11 @@ class Hearer(Protocol):
         ...
 
     def done(self) -> None:
-        """All of a read is taken in, acknowledgements too."""
+        """All of a read is taken in, acknowledgements too; or the client is there again."""
+        ...
+
+    def leave(self) -> None:
+        """The client's connection is over, and it will have another."""
         ...
 
 
@@ -69,8 +73,18 @@ class Ears:
         """Has every client ask for what it hears."""
         asked = self._subscriptions = Subscriptions(self._spec, self._log, timeout_s=order.timeout_s)
         for fd, publisher in list(publishing.open.items()):
-            publisher.answer(asked.ask(replace(publisher.client, topic=publisher.client.hears)))
+            publisher.answer(asked.ask(_hearing(publisher.client)))
             publishing.ready(fd, select.EPOLLOUT)
+
+    def subscribe_again(self, publisher: Publisher) -> None:
+        """Queues what asks for what the client hears, over its next connection; unless it never asked."""
+        if self._subscriptions:
+            publisher.answer(self._subscriptions.ask(_hearing(publisher.client)))
+
+    def forget(self, client: Client) -> None:
+        """Its connection is over: no answer is to be waited for."""
+        if self._subscriptions:
+            self._subscriptions.forget(client)
 
     def tick(self, now: int) -> int | None:
         """When it wants to be called again at the latest: while subscriptions are not answered."""
@@ -88,6 +102,11 @@ class Ears:
     def close(self) -> None:
         self.rows.flush()
         self._writer.close()
+
+
+def _hearing(client: Client) -> Client:
+    """As one that asks for its own filter."""
+    return replace(client, topic=client.hears)
 
 
 class Ear:
@@ -126,6 +145,21 @@ class Ear:
         if why == wire.MALFORMED:
             raise broken(view[at:length], level=ears.level)
         return at if at > begin else at + ears.pass_over(self._publisher.client, view[at:length])
+
+    def leave(self) -> None:
+        self._ears.forget(self._publisher.client)
+        if self._hearer:
+            self._hearer.leave()
+
+    def come_back(self, *, is_resumed: bool) -> None:
+        """Subscribes anew, unless the broker has kept the session: identifiers that it had not released go with it."""
+        self._publisher.stream.stamp()
+        self._empty_ns, self._is_last = now_ns(), False
+        if not is_resumed:
+            self._held[:] = 0
+            self._ears.subscribe_again(self._publisher)
+        if self._hearer:
+            self._hearer.done()
 
     def done(self, arrived_ns: int, *, is_empty: bool) -> None:
         """All of a read is taken in."""

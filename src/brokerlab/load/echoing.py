@@ -40,6 +40,7 @@ from brokerlab.load.spec import (
 Longs = NDArray[np.int64]
 
 _ROWS = 65_536
+_Body = tuple[bytes, bytes]  # what stands before the packet identifier of an answer and after it
 
 
 class Answers:
@@ -52,7 +53,8 @@ class Answers:
         self._note = note
         self._topic, self._qos, self._level = client.topic.encode(), qos, level
         self.count = None  # as many as are asked for
-        self._bodies: deque[tuple[bytes, bytes]] = deque()  # what stands before the packet identifier and after it
+        self._bodies: deque[_Body] = deque()
+        self._built: deque[tuple[int, _Body]] = deque()  # with the sequence number; may not be handed over yet
         self.received_ns: deque[int] = deque()
         self._sizes: deque[int] = deque()  # of payloads that are not recorded yet
         self.largest = self.built_bytes = len(self._topic) + payload_bytes + 16
@@ -79,10 +81,22 @@ class Answers:
     def build(self, first_seq: int, intended_ns: Longs) -> Block:
         packets = []
         for seq in range(first_seq, first_seq + intended_ns.size):
-            before, after = self._bodies.popleft()
+            before, after = body = self._bodies.popleft()
+            self._built.append((seq, body))
             packets.append(before + (wire.packet_id(seq).to_bytes(2, "big") if self._qos else b"") + after)
         ends = np.cumsum([len(packet) for packet in packets], dtype=np.int64)
         return (Piece(memoryview(b"".join(packets)), ends=ends),)
+
+    def forget(self, handed: int) -> None:
+        """All before this sequence number were handed over."""
+        while self._built and self._built[0][0] < handed:
+            self._built.popleft()
+
+    def take_back(self, handed: int, received_ns: Longs) -> None:
+        """Those from this sequence number on were not, and are to be built anew: first, as they were received first."""
+        while self._built and self._built[-1][0] >= handed:
+            self._bodies.appendleft(self._built.pop()[1])
+        self.received_ns.extendleft(received_ns[::-1].tolist())
 
     def payload_bytes(self, _first_seq: int, count: int) -> Longs:
         """Is asked once for each message, in their order."""
@@ -103,9 +117,15 @@ class Device:
 
     def done(self) -> None:
         """Sends what waits, as far as there is room for it in flight."""
+        self._answers.forget(self._publisher.outbox.handed)
         while count := min(len(self._answers), self._publisher.room(), self._publisher.block):
             received = [self._answers.received_ns.popleft() for _ in range(count)]
             self._publisher.send(np.array(received, dtype=np.int64))
+
+    def leave(self) -> None:
+        """Answers that were not handed over wait for the next connection."""
+        self._answers.take_back(self._publisher.following, self._publisher.due)
+        self._publisher.give_up()
 
 
 class Echoing:

@@ -2,6 +2,7 @@
 
 Changes are an open loop: number i is due at start + (i + 1/2) / rate, in turn a SUBSCRIBE of a new filter and an
 UNSUBSCRIBE of the oldest one of the same client, so that the table keeps its size.
+A client that comes back subscribes anew to what it had; while nobody is there, what is due is left out and counted.
 """
 
 import select
@@ -14,7 +15,7 @@ from brokerlab.load import connection
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.attending import Attending
 from brokerlab.load.connection import Session
-from brokerlab.load.filters import FILL, SUBSCRIBE, UNSUBSCRIBE, Holder
+from brokerlab.load.filters import FILL, REFILL, SUBSCRIBE, UNSUBSCRIBE, Holder
 from brokerlab.load.lag import Lag
 from brokerlab.load.opening import connect_facts
 from brokerlab.load.outbox import Handed
@@ -44,7 +45,7 @@ from brokerlab.load.spec import (
 )
 
 _BUFFER_BYTES = 1 << 16
-_AHEAD = 4  # SUBSCRIBEs of a client that wait for their answers while the table is filled
+_AHEAD = 4  # SUBSCRIBEs of a client that wait for their answers while the table is filled, or filled anew
 _LAST_ANSWERS_S = 2.0
 
 
@@ -59,7 +60,8 @@ class Filtering(Attending[Holder]):
     ) -> None:  # fmt: skip
         super().__init__(spec, connections, log, say, buffer_bytes=_BUFFER_BYTES)
         self._table, self._level = spec.workload.subscriptions, LEVELS[spec.workload.protocol]
-        self._holders: list[Holder] = []  # those whose connection stands, in the order in which they take turns
+        self._holders: list[Holder] = []  # those who have all their filters, in the order in which they take turns
+        self._away: dict[int, Holder] = {}  # by number: those that come back
         self._to_fill = 0  # filters without an answer
         self._fill_deadline_ns = self._timeout_ns = 0
         self._fill_began_ns = self._filled_ns = 0
@@ -72,6 +74,7 @@ class Filtering(Attending[Holder]):
         self._unexpected = 0
         self._asked, self._answered = Counter[str](), Counter[str]()  # filters, by event
         self._codes: dict[str, Counter[int]] = {FILL: Counter(), SUBSCRIBE: Counter(), UNSUBSCRIBE: Counter()}
+        self._refills = Counter[int]()
         self._unanswered = self._unsent = 0
 
     # -- what the lab asks for ------------------------------------------------------------------------------------
@@ -92,7 +95,16 @@ class Filtering(Attending[Holder]):
             holder.fill(now_ns())
         self._push(fd, holder)
 
+    def _refill(self, fd: int, holder: Holder) -> None:
+        """What it is asked to change next comes behind all of what it had."""
+        while holder.to_refill and len(holder.waiting) < _AHEAD:
+            holder.refill(now_ns())
+        if not holder.to_refill:
+            self._holders.append(holder)
+        self._push(fd, holder)
+
     def go(self, order: Go) -> None:
+        self._begin()
         self._order, self._next, self._lag, self._is_over = order, 0, Lag(), False
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
 
@@ -115,7 +127,9 @@ class Filtering(Attending[Holder]):
 
     def close(self) -> Stopped:
         self._end()
+        away = self._end_openings()
         self._wait_for_answers()
+        standing = sum(holder.standing for holder in self._open.values())
         for holder in list(self._open.values()):
             self._forsake(holder)
             connection.disconnect(holder.client, holder.stream, log=self._log)
@@ -125,20 +139,20 @@ class Filtering(Attending[Holder]):
             wall_ns=max(0, self._wall_ns),
             closed_by_broker=tuple(self._connections.closed_by_broker),
             **connect_facts(self._openings),
+            away=away,
             acknowledgements={f"{event} answered": count for event, count in self._answered.items()},
-            table=self._facts(),
+            table=self._facts(standing),
         )
 
-    def _facts(self) -> TableFacts:
-        refused = {event: {code: n for code, n in codes.items() if code} for event, codes in self._codes.items()}
-        granted = {event: sum(n for code, n in codes.items() if code < FIRST_FAILURE)
-                   for event, codes in self._codes.items()}  # fmt: skip
+    def _facts(self, standing: int) -> TableFacts:
+        every = self._codes | ({REFILL: self._refills} if self._refills else {})
         return TableFacts(
-            filled=granted[FILL],
+            filled=_granted(self._codes[FILL]),
             fill_s=(self._filled_ns - self._fill_began_ns) / 1e9,
             asked=dict(self._asked),
-            refused=refused,
-            standing=granted[FILL] + granted[SUBSCRIBE] - self._codes[UNSUBSCRIBE][0],
+            refused={event: {code: n for code, n in codes.items() if code} for event, codes in every.items()},
+            standing=standing,
+            refilled=_granted(self._refills),
             unsent=self._unsent,
             unanswered=self._unanswered,
             unexpected=self._unexpected,
@@ -162,10 +176,14 @@ class Filtering(Attending[Holder]):
         return min((wake for wake in wakes if wake is not None), default=None)
 
     def _change(self, now: int) -> int | None:
-        """Sends the changes that are due; when the next one is."""
+        """Sends the changes that are due; when the next one is. Those that nobody can make now are made no more."""
         if self._is_over:
             return None
         while (due_ns := self._due_ns()) is not None and due_ns <= now:
+            if not self._holders:
+                self._unsent += 1
+                self._next += 1
+                continue
             holder = self._holders[self._made // 2 % len(self._holders)]
             if not holder.has_room:
                 return None  # until an answer frees a packet identifier
@@ -182,7 +200,7 @@ class Filtering(Attending[Holder]):
 
     def _due_ns(self) -> int | None:
         """Of the next change; None if there is none any more."""
-        if self._table.churn_per_s is None or not self._open:
+        if self._table.churn_per_s is None:
             return None
         due_ns = self._order.start_ns + int((self._next + 0.5) / self._table.churn_per_s * 1e9)
         return due_ns if due_ns < self._order.end_ns else None
@@ -199,9 +217,15 @@ class Filtering(Attending[Holder]):
             self._next += 1
 
     def _attended(self, session: Session) -> Holder:
+        if (holder := self._away.pop(session.client.number, None)) is not None:
+            holder.come_back(session.stream)
+            return holder
         holder = Holder(session.client, session.stream, self._table, level=self._level)
         self._holders.append(holder)
         return holder
+
+    def _came_back(self, fd: int, each: Holder) -> None:
+        self._refill(fd, each)
 
     def _handed(self, each: Holder) -> Handed:
         def handed(_before: int, count: int, at_ns: int) -> None:
@@ -217,6 +241,8 @@ class Filtering(Attending[Holder]):
             self._take(each, packet, arrived_ns)
         if each.to_fill:
             self._fill(fd, each)
+        if each.to_refill:
+            self._refill(fd, each)
 
     def _take(self, holder: Holder, packet: Packet, arrived_ns: int) -> None:
         match packet:
@@ -235,7 +261,8 @@ class Filtering(Attending[Holder]):
         asked = holder.waiting.pop(packet_id, None)
         if asked is None or len(codes) != asked.filters:
             raise ConnectionAbortedError(f"the broker answered packet {packet_id} with {len(codes)} codes")
-        self._codes[asked.what].update(codes)
+        (self._refills if asked.what == REFILL else self._codes[asked.what]).update(codes)
+        holder.standing += -codes.count(0) if asked.what == UNSUBSCRIBE else _granted(Counter(codes))
         self._answered[asked.what] += len(codes)
         self._log.add(holder.client, asked.what, began_ns=asked.at_ns, at_ns=arrived_ns, code=max(codes))
         if asked.what == FILL:
@@ -262,18 +289,27 @@ class Filtering(Attending[Holder]):
 
     def _forsake(self, holder: Holder) -> None:
         """Counts what will not be answered any more."""
+        changes = sum(asked.what in (SUBSCRIBE, UNSUBSCRIBE) for asked in holder.waiting.values())
         self._unsent += len(holder.due_ns)
-        self._unanswered += len(holder.waiting)
+        self._unanswered += changes - len(holder.due_ns)  # what was not handed over is asked of nobody
         for asked in holder.waiting.values():
             self._log.add(holder.client, f"{asked.what} failed: no answer", began_ns=asked.at_ns)
         holder.due_ns.clear()
         holder.waiting.clear()
 
     def _lost(self, each: Holder) -> None:
-        self._holders.remove(each)
+        if each in self._holders:
+            self._holders.remove(each)
         self._forsake(each)
+        each.standing = 0  # its session ends with its connection
+        self._away[each.client.number] = each
         if self._to_fill:
             raise RunError(f"{each.client.name}: the broker closed the connection while its table was filled")
+
+
+def _granted(codes: Counter[int]) -> int:
+    """How many filters."""
+    return sum(n for code, n in codes.items() if code < FIRST_FAILURE)
 
 
 def _packets(holder: Holder, data: bytes) -> list[Packet]:

@@ -20,6 +20,7 @@ from brokerlab.load.stream import Stream
 from brokerlab.study.table import TABLE_MARK, FilterKind, FilterTable
 
 FILL, SUBSCRIBE, UNSUBSCRIBE = "fill", "subscribe", "unsubscribe"  # as events of sessions too
+REFILL = "refill"  # what a client of the table had, over its next connection
 
 AT_ONCE = 500  # filters of one SUBSCRIBE while the table is filled
 _MOST_WAITING = 65_535  # packet identifiers of one client, section 2.3.1
@@ -52,14 +53,16 @@ class Holder:
     """One client with its part of the table."""
 
     __slots__ = (
-        "_kind", "_level", "_packet_id", "client", "due_ns", "next", "oldest", "outbox", "parser", "stream", "to_fill",
-        "waiting",
+        "_kind", "_level", "_packet_id", "client", "due_ns", "next", "oldest", "outbox", "parser", "standing", "stream",
+        "to_fill", "to_refill", "waiting",
     )  # fmt: skip
 
     def __init__(self, client: Client, stream: Stream, table: FilterTable, *, level: int) -> None:
         self.client, self.stream, self.outbox, self.parser = client, stream, Outbox(stream), Parser(level)
         self._kind, self._level = table.kind, level
         self.to_fill = share_of(table, client.number)
+        self.to_refill = range(0)  # numbers of filters
+        self.standing = 0  # filters that the broker has, by its own word
         self.oldest = self.next = self._packet_id = 0
         self.waiting: dict[int, Asked] = {}
         self.due_ns: deque[int] = deque()  # of what the stream has not taken yet
@@ -75,6 +78,18 @@ class Holder:
         self.to_fill -= count
         self.next += count
         packet_id = self._ask(Asked(FILL, now, count))
+        self.outbox.put(memoryview(Subscribe(packet_id, names).encode(self._level)))
+
+    def come_back(self, stream: Stream) -> None:
+        """Goes on over another connection, with a session that has none of its filters."""
+        self.stream, self.outbox, self.parser = stream, Outbox(stream), Parser(self._level)
+        self.to_refill = range(self.oldest, self.next)
+
+    def refill(self, now: int) -> None:
+        """Asks for some more of what it had."""
+        names = tuple((self._name(number), 0) for number in self.to_refill[:AT_ONCE])
+        self.to_refill = self.to_refill[AT_ONCE:]
+        packet_id = self._ask(Asked(REFILL, now, len(names)))
         self.outbox.put(memoryview(Subscribe(packet_id, names).encode(self._level)))
 
     def subscribe(self, due_ns: int) -> None:

@@ -61,6 +61,7 @@ class Idling(Attending[_Idle]):
         self._say(Subscribed())
 
     def go(self, _order: Go) -> None:
+        self._begin()
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
 
     def retime(self, _order: Go) -> None:
@@ -82,6 +83,7 @@ class Idling(Attending[_Idle]):
     def close(self) -> Stopped:
         self._cpu_ns += time.process_time_ns()
         self._wall_ns += now_ns()
+        away = self._end_openings()
         for each in self._open.values():
             connection.disconnect(each.client, each.stream, log=self._log)
         return Stopped(
@@ -90,6 +92,7 @@ class Idling(Attending[_Idle]):
             wall_ns=max(0, self._wall_ns),
             closed_by_broker=tuple(self._connections.closed_by_broker),
             **connect_facts(self._openings),
+            away=away,
             acknowledgements={"pingreq": self._pings, "pingresp": self._pongs},
         )
 

@@ -6,6 +6,7 @@ A self loop (C-04) is such a worker, and so is the latency probe beside a load (
 from collections.abc import MutableSequence
 from dataclasses import replace
 
+from brokerlab.load.alarm import now_ns
 from brokerlab.load.ears import Ear, Ears
 from brokerlab.load.hearing import Hearing
 from brokerlab.load.publishing import Publishing
@@ -37,6 +38,7 @@ class Looping:
             hearing=Hearing(lambda own: Ear(self._ears, own)),
         )
         self._drain: Drain | None = None
+        self._drain_ns = 0  # of the order to drain
         self._acknowledged: int | None = None
         self._is_settled = False
 
@@ -73,7 +75,7 @@ class Looping:
         self._publishing.retime(order)
 
     def drain(self, order: Drain) -> None:
-        self._drain = order
+        self._drain, self._drain_ns = order, now_ns()
 
     def halt(self) -> None:
         self._publishing.halt()
@@ -93,7 +95,8 @@ class Looping:
         if self._drain is None or self._is_settled:
             return min(wakes, default=None)
         is_here = self._ears.rows.total >= self._drain.expected and now - self._ears.last_ns > _QUIET_NS
-        if (is_here and self._acknowledged is not None) or now >= self._drain.deadline_ns:
+        is_quiet = 0 < self._drain.quiet_ns < now - max(self._ears.last_ns, self._drain_ns)
+        if (is_here and self._acknowledged is not None) or is_quiet or now >= self._drain.deadline_ns:
             self._is_settled = True
             self._say(Settled(self._ears.rows.total))
         return now + _CHECK_NS

@@ -13,6 +13,14 @@ class Others(Protocol):
         """Takes in whole packets from `at` on, one at least; the place after the last of them."""
         ...
 
+    def leave(self) -> None:
+        """The publisher's connection is over, and it will have another."""
+        ...
+
+    def come_back(self, *, is_resumed: bool) -> None:
+        """The publisher has its next connection; what is to go first over it may be queued now."""
+        ...
+
     def done(self, arrived_ns: int, *, is_empty: bool) -> None:
         """All of a read is taken in, and perhaps all that the socket held."""
         ...

@@ -47,10 +47,10 @@ class Outbox:
 
     __slots__ = ("_chunks", "_stream", "begun_ns", "handed", "last_ns")
 
-    def __init__(self, stream: Taker) -> None:
+    def __init__(self, stream: Taker, *, handed: int = 0) -> None:
         self._stream = stream
         self._chunks: list[_Chunk] = []  # few: a deque would take half a kilobyte of every client
-        self.handed = 0  # counted packets
+        self.handed = handed  # counted packets
         self.last_ns = 0
         self.begun_ns = 0  # when the first byte of a packet left that the stream took in several pieces; 0: of none
 

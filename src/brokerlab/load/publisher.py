@@ -346,14 +346,15 @@ class Publisher:
         self.prepared = None
         self.following = handed
         self.unread = b""
+        self.outbox = Outbox(self.stream, handed=handed)  # nothing that was queued is to be sent any more
         if self._received is None:
             self.oldest = self.following
+        if self.others:
+            self.others.leave()
 
     def join(self, stream: Stream, *, receive_maximum: int, is_resumed: bool) -> None:
         """Goes on over another connection, with the session of the last one if the broker still has it."""
-        self.stream = stream
-        self.outbox = Outbox(stream)
-        self.outbox.handed = self.following
+        self.stream, self.outbox = stream, Outbox(stream, handed=self.following)
         self.most_in_flight = receive_maximum if self._qos else wire.PACKET_IDS
         self.room_since_ns = now_ns()
         if self._received is not None and not is_resumed:
@@ -361,10 +362,12 @@ class Publisher:
         under_way = (seq for seq in range(self.oldest, self.following) if not self.ring.is_acknowledged(seq))
         again = [resuming.again(seq, self.messages, self.ring, self._received, self._level) for seq in under_way]
         tell_again(self.messages)
+        if self.others:
+            self.others.come_back(is_resumed=is_resumed)
         if again:
             self.resent += len(again)
             self.outbox.put(memoryview(b"".join(again)))
-            self.push()
+        self.push()
 
     def send_next(self, until_ns: int) -> None:
         """Hands over one message, if it is due."""

@@ -262,7 +262,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What became of the filters beside the load's own; by event: fill, subscribe, unsubscribe."""
+    """What became of the filters beside the load's own; by event: fill, subscribe, unsubscribe, and perhaps refill."""
 
     filled: int  # filters granted before the run
     fill_s: float  # from the first SUBSCRIBE to the last SUBACK
@@ -271,6 +271,7 @@ class TableFacts:
     standing: int  # filters that the broker has at the end, by its own word
     unsent: int = 0  # changes that were due, but not handed to the kernel
     unanswered: int = 0
+    refilled: int = 0  # filters granted anew to clients that came back
     unexpected: int = 0  # messages that came, though no filter matches the load
     lag_buckets: tuple[tuple[int, int], ...] = ()  # histogram of sent - intended in the measure phase
     lag_max_ns: int = 0
@@ -310,6 +311,7 @@ class Stopped:
     is_window_cut_short: bool = False  # the warm-up ended while twice the size still brought much more
     is_widest_window_narrow: bool = False  # the widest that is tried still left the broker idle
     reading_pause_s: float | None = None  # of a saturated subscriber that keeps a pace (pace.py): at the end
+    away: int | None = None  # clients that waited for their next connection at the end; None where each message has one
     closes: tuple[Closed, ...] = ()  # of publishers that close at once after each message
     held: Held = Held()
 

@@ -193,6 +193,7 @@ class Subscribing:
             backlog_bytes=self._backlog_bytes(),
             reading_pause_s=self._pace.kept_s,
             **connect_facts(self._openings),
+            away=len(self._away),
             receive_lag_buckets=self._reader.lag.buckets(),
             receive_lag_max_ns=self._reader.lag.max_ns,
         )

@@ -217,6 +217,7 @@ def test_next_connection_sends_what_the_last_did_not_take_as_a_whole(wires):
 
     publisher.leave()
     assert (publisher.following, publisher.next_due_ns(), publisher.unsent) == (1, 20, 0)
+    assert not publisher.is_blocked  # what was queued for the last connection is not waited for
     ours, theirs = another(wires)
     publisher.join(TcpStream(ours), receive_maximum=65_535, is_resumed=False)
     publisher.send_due(99)
