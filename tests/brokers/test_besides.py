@@ -63,6 +63,21 @@ def test_a_device_that_was_refused_its_subscription_collapses_the_run(tmp_path):
     )
 
 
+def test_probes_that_do_not_come_are_counted(tmp_path):
+    """Nobody knows which of the messages are probes, so all are dropped from the sixtieth on: in the first second."""
+    script = f"{{driver: scripted, options: {{drop: {list(range(60, 200))}}}}}"
+    workload = "{schedule: {rate: 50/s}, probe: {every: 50 ms, qos: 0}}"
+
+    _, manifest = run(tmp_path, broker=script, workload=workload, measure="2 s")
+
+    told = manifest["probes"]
+    measured = next(each for each in manifest["phases"] if each["name"] == "measure")
+    came = [row for row in rows(tmp_path, "probe_deliveries") if row["intended_ns"] >= measured["start_ns"]]
+    assert (told["published"], told["unsent"]) == (40, 0)
+    assert told["came"] == len(came) > 0
+    assert told["lost"] == 40 - len(came) > 0
+
+
 def rows(folder, kind):
     return ds.dataset(RunDirectory(folder / "run").raw(kind), format="parquet").to_table().to_pylist()
 
@@ -92,6 +107,7 @@ def test_all_beside_the_load_come_back_after_a_restart(tmp_path):
         row["node"] for row in rows(tmp_path, "sessions") if row["event"] == "connack" and row["at_ns"] > at_ns
     )
     assert (came["idle/0"], came["filters/0"], came["probe/0"]) == (3, 2, 1)
+    assert manifest["probes"]["published"] == 40
     probes = {row["seq"] for row in rows(tmp_path, "probe_publications") if row["intended_ns"] > at_ns + 10**9}
     assert len(probes) >= 10
     assert probes <= {row["seq"] for row in rows(tmp_path, "probe_deliveries")}
@@ -124,7 +140,8 @@ def test_who_cannot_come_back_is_told(tmp_path):
 
     away = {each["node"]: each["away"] for each in manifest["meter"]["workers"]}
     assert (away["idle/0"], away["filters/0"], away["probe/0"], away["publishers/0"]) == (3, 2, 1, 1)
-    told = manifest["table"]
+    probes, told = manifest["probes"], manifest["table"]
+    assert probes["published"] + probes["unsent"] == 40
     assert (told["filled"], told["refilled"], told["standing"]) == (10, 0, 0)
     assert sum(told["changes"].values()) + told["unsent"] == 210
     assert told["unsent"] > 100

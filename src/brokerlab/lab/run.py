@@ -16,7 +16,7 @@ from dataclasses import asdict, replace
 from brokerlab.brokers.registry import driver
 from brokerlab.errors import RunError
 from brokerlab.lab.bridged import payloads_section
-from brokerlab.lab.cast import besides, cast_of, cast_section, specs_of
+from brokerlab.lab.cast import PROBE, besides, cast_of, cast_section, specs_of
 from brokerlab.lab.clients import clients_of, clients_section, placement_section
 from brokerlab.lab.cores import pin
 from brokerlab.lab.counting import CounterWatch, Ours
@@ -24,6 +24,7 @@ from brokerlab.lab.description import describe_run
 from brokerlab.lab.faults import Faults, all_sent, faults_of
 from brokerlab.lab.guards import machine_reasons, meter_reasons
 from brokerlab.lab.networks import Record, capturing, open_ground
+from brokerlab.lab.probes import probes_section
 from brokerlab.lab.remote import below_prefix, open_way_in
 from brokerlab.lab.sampling import Sampler
 from brokerlab.lab.stand import Stand
@@ -358,6 +359,8 @@ class _Walk:
         self._manifest.add("meter", meter_section(meter, stopped, inflight=inflight, division=self._cores))
         if (table := table_section(stopped.values(), self._run.cell.workload.subscriptions)) is not None:
             self._manifest.add("table", table)
+        if PROBE in stopped:
+            self._manifest.add("probes", probes_section(self._directory, self._order, stopped[PROBE]))
         if self._started:
             self._manifest.add("start_ms", self._started.section(stopped.values()))
         self._system.look("the end of the run")
@@ -380,18 +383,9 @@ class _Walk:
         guards += machine_reasons(around, limits, payload_bytes=largest_payload_bytes(self._run.cell.workload))
         searched = search_reasons(self._trials) if self._trials else []
         searched += self._faults.missed()
-        granted, devices = self._granted.values(), self._crew.devices.values()
-        collapsed = collapse_reasons(stopped, granted, devices, is_planned=is_planned)
+        granted, devices = self._granted, self._crew.devices
+        collapsed = collapse_reasons(stopped, granted.values(), devices.values(), is_planned=is_planned)
         collapsed += table_refusals(stopped.values(), is_planned=is_planned)
         collapsed += [killed] if (killed := self._system.obituary()) else []
-        return judge(
-            collapsed,
-            [
-                *self._ground.reasons,
-                *self._ground.late_reasons(),
-                *searched,
-                *guards,
-                *counted,
-                *self._system.reasons(),
-            ],
-        )
+        invalid = [*self._ground.reasons, *self._ground.late_reasons(), *searched, *guards, *counted]
+        return judge(collapsed, [*invalid, *self._system.reasons()])

@@ -24,6 +24,8 @@ Sections, in the order in which they are written:
     captures    [{tap, file, place, ports, dropped, ...}]: files below traffic/, where and of which ports they were
                 captured, and how many frames the kernel dropped
     meter       what the generator says of itself: workers, schedule and receive lag, window, cores
+    table       of filters beside the load's: filled, changed, refused, unsent, filled anew, standing at the end
+    probes      of the latency probe's messages: published in the measure phase, came, lost; unsent of all that were due
     carrier     of userspace links: what their process used and did with the frames of each; null where there is none
     captures    [{tap, file, place, ports, frames, dropped, beyond_limit}], where the study asks for them
     start_ms    of a start by control messages: command_to_arrival, command_to_first_message

@@ -99,6 +99,23 @@ def test_a_retained_replay_is_owed_one_message_a_topic():
     assert clients.expected({0: 10, 1: 2}) == 2 * (3 + 2)
 
 
+@pytest.mark.parametrize("failover", [False, True])
+def test_those_beside_the_load_come_back_and_go_elsewhere_where_all_do(failover, tmp_path):
+    """They are at the first node, whose next one is where no publisher is."""
+    workload = Workload(
+        publishers=1, probe=Probe(), clients=ClientLife(reconnect=True, failover=failover),
+        subscriptions=FilterTable(10, clients=1),
+    )  # fmt: skip
+    clients = clients_of(workload, seed=1)
+    cell = Cell("c", (), BrokerChoice("b", "b"), workload)
+    doors = [Door(number, "h", number + 1) for number in range(3)]
+    specs = specs_of(PlannedRun(cell, 1, 1, 1), cast_of(workload, clients, seed=1), doors=doors, folder=tmp_path)
+
+    beside = {spec.node: spec for spec in specs if spec.node in ("probe/0", "filters/0")}
+    assert {spec.workload.clients.reconnect for spec in beside.values()} == {True}
+    assert {spec.others for spec in beside.values()} == {(("h", 2), ("h", 3)) if failover else ()}
+
+
 @pytest.mark.parametrize("role", list(Roles))
 @pytest.mark.parametrize("is_all", [False, True])
 def test_plan_users_and_rate_count_the_clients_that_connect(role, is_all, tmp_path):
