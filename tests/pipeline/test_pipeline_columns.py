@@ -57,10 +57,18 @@ def test_contract_verdict(spark):
         (0, 0, None, None, 0, 0, 0, False, "kept"),
     ]
 
-    published_as_asked = [(row[0], *row[:-1], False, False, row[-1]) for row in rows]
-    published_as_asked += [(row[0], *row[:-1], True, False, row[-1]) for row in of_subscribers_that_were_away]
-    published_as_asked += [(row[0], *row[:-1], False, True, row[-1]) for row in of_subscribers_that_were_away]
-    assert differences(spark, LEDGER, published_as_asked, contract_verdict()) == []
+    published_as_asked = [(row[0], *row[:-1], False, False, None, row[-1]) for row in rows]
+    published_as_asked += [(row[0], *row[:-1], True, False, None, row[-1]) for row in of_subscribers_that_were_away]
+    published_as_asked += [(row[0], *row[:-1], False, True, None, row[-1]) for row in of_subscribers_that_were_away]
+    devices_missed = [
+        (1, 0, 0, 1, 0, 0, 0, 0, False, False, False, 1, "broken"),  # answers at QoS 0, questions at QoS 1
+        (1, 0, 0, 1, 0, 0, 0, 0, False, True, False, 1, "broken"),  # who hears was away, devices stay
+        (1, 0, 0, 1, 0, 0, 0, 0, False, False, True, 1, "kept"),
+        (1, 0, 0, 1, 0, 0, 0, 0, False, False, False, 0, "kept"),
+        (1, 0, 0, 1, 0, 0, 0, 0, True, False, False, 1, "unknown"),
+    ]
+    schema = LEDGER.replace("expected string", "missed long, expected string")
+    assert differences(spark, schema, published_as_asked + devices_missed, contract_verdict()) == []
 
 
 def test_an_unknown_contract_has_its_reason(spark):

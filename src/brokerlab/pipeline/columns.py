@@ -63,11 +63,10 @@ def contract_verdict() -> Column:
     To a subscriber that was away and that has no lasting session nobody owes what came meanwhile (MQTT 3.1.1 section
     3.1.2.4): where there was one, losses may be its own. So may they be the expiry's where messages had one (MQTT 5.0
     section 3.3.2.3.3) and the run was longer: no broker tells which it dropped for that.
-    What devices were promised on the way there holds beside what the QoS of their answers promises.
+    What devices, which stay, were promised on the way there holds beside what the QoS of their answers promises.
     """
-    may_be_lost = F.col("was_away") | F.col("may_expire")
-    is_lost_after_acknowledgement = _is_missing() & ~may_be_lost
-    is_missed_there = F.coalesce(F.col("missed") > 0, F.lit(False)) & ~may_be_lost
+    is_lost_after_acknowledgement = _is_missing() & ~F.col("was_away") & ~F.col("may_expire")
+    is_missed_there = F.coalesce(F.col("missed") > 0, F.lit(False)) & ~F.col("may_expire")
     is_duplicated = F.coalesce(F.col("duplicated") > 0, F.lit(False))
     is_unexpected = F.coalesce(F.col("unexpected") > 0, F.lit(False))
     is_stale = F.coalesce(F.col("stale") > 0, F.lit(False))  # MQTT 3.1.1 section 3.3.1.3: the last one replaces it
