@@ -66,7 +66,7 @@ def contract_verdict() -> Column:
     What devices, which stay, were promised on the way there holds beside what the QoS of their answers promises.
     """
     is_lost_after_acknowledgement = _is_missing() & ~F.col("was_away") & ~F.col("may_expire")
-    is_missed_there = F.coalesce(F.col("missed") > 0, F.lit(False)) & ~F.col("may_expire")
+    is_missed_there = _is_missed_there() & ~F.col("may_expire")
     is_duplicated = F.coalesce(F.col("duplicated") > 0, F.lit(False))
     is_unexpected = F.coalesce(F.col("unexpected") > 0, F.lit(False))
     is_stale = F.coalesce(F.col("stale") > 0, F.lit(False))  # MQTT 3.1.1 section 3.3.1.3: the last one replaces it
@@ -100,13 +100,18 @@ def _doubt() -> Column:
         .when(~is_granted(), "the subscription was not granted")
         .when(is_promised & (F.col("never_acknowledged") > 0), "messages were never acknowledged")
         .when(is_promised & _is_missing() & F.col("was_away"), "subscribers were away without a lasting session")
-        .when(is_promised & _is_missing() & F.col("may_expire"), "messages may have expired")
+        .when((is_promised & _is_missing() | _is_missed_there()) & F.col("may_expire"), "messages may have expired")
         .when(is_untold, "messages are not told apart")
     )
 
 
 def _is_missing() -> Column:
     return F.coalesce(F.col("acknowledged_lost") > 0, F.lit(False))
+
+
+def _is_missed_there() -> Column:
+    """Whether a device did not get what the broker had acknowledged and owed it."""
+    return F.coalesce(F.col("missed") > 0, F.lit(False))
 
 
 def sample_sd(n: str, sum_: str, sum_of_squares: str) -> Column:
