@@ -24,7 +24,8 @@ def differences(spark, schema, rows, column):
 
 LEDGER = (
     "qos int, qos_asked int, qos_granted int, acknowledged_lost long, never_acknowledged long, duplicated long, "
-    "unexpected long, stale long, is_cut_off boolean, was_away boolean, may_expire boolean, missed long, expected string"
+    "unexpected long, stale long, is_cut_off boolean, was_away boolean, may_expire boolean, missed long, "
+    "expected string"
 )
 
 
