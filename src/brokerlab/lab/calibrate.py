@@ -148,14 +148,20 @@ def _publish_bare(asked: _Level, null: Null) -> Ceiling:
 
 
 def _publish_recorded(asked: _Level, null: Null, asked_per_s: float) -> Ceiling:
-    """A worker that is asked for the rate that the bare path reached, which it cannot keep while it records."""
+    """A worker that is asked for the rate that the bare path reached, which it cannot keep while it records.
+
+    Over many connections it keeps a small part of that, so that what was not built at the end is given up.
+    """
     spec = _spec(_PUBLISHER, asked, null, _constant(asked, asked_per_s), name="recorded")
     with Crew([spec]) as crew:
         crew.connect(timeout_s=_ANSWER_S)
         pid = crew.pids()[_PUBLISHER]
         before_ns, start_ns = read_cpu_ns(pid), time.monotonic_ns() + _LEAD_NS
-        crew.go(Go(start_ns, start_ns, start_ns + int(asked.seconds / 2 * 1e9)))
-        if crew.sent(deadline_ns=start_ns + _SETTLE_NS) is None:
+        end_ns = start_ns + int(asked.seconds * 1e9)
+        crew.go(Go(start_ns, start_ns, end_ns))
+        if crew.sent(deadline_ns=end_ns) is None:
+            crew.halt()
+        if crew.sent(deadline_ns=end_ns + _SETTLE_NS) is None:
             raise RunError(f"the publisher did not finish within {_SETTLE_NS / 1e9:g} s")
         wall_ns = time.monotonic_ns() - start_ns
         used_ns = _settled_cpu_ns(pid) - before_ns
