@@ -44,7 +44,7 @@ from brokerlab.load.packets import (
     encode_length,
 )
 from brokerlab.load.parser import Parser
-from brokerlab.load.playing import Count, Play, Player, Subscription
+from brokerlab.load.playing import Count, Play, Player, Subscription, rest_of
 from brokerlab.load.properties import RECEIVE_MAXIMUM, TOPIC_ALIAS_MAXIMUM, encode_properties, number_of
 from brokerlab.load.served import served, server_context
 from brokerlab.load.streaming import Stream, Wait
@@ -71,6 +71,7 @@ class Peer:
         self.outbox = Outbox(stream)
         self.is_open = False  # whether its handshakes are done
         self.unread = b""
+        self.skipped = 0  # bytes of a payload that came behind it, and that nobody keeps
         self.level = PROTOCOL_LEVEL
         self.receive_maximum: int | None = None
         self.held = np.zeros(65_536, dtype=np.uint8)
@@ -174,23 +175,25 @@ class NullBroker:
 
     def _read(self, peer: Peer) -> None:
         """Reads until there is a whole packet; what is not one yet is put aside. BlockingIOError if nothing came."""
-        at, length = 0, len(peer.unread)
+        at, before = 0, len(peer.unread) + peer.skipped
+        length = before
         self._make_room(length)
-        self._buffer[:length] = peer.unread
+        self._buffer[: len(peer.unread)] = peer.unread
         while not at:
             if length == len(self._buffer):
                 self._make_room(length + 1)
             try:
                 got, _ = peer.stream.read(memoryview(self._buffer)[length:])
             except BlockingIOError:
-                if length == len(peer.unread):
+                if length == before:
                     raise
                 break
             if not got:
                 raise ConnectionResetError("the client closed the connection")
             length += got
             at = self._take(peer, length)
-        peer.unread = bytes(self._buffer[at:length])
+        kept = nullwalk.looked_at(self._view, length, at, peer.level, _PLAIN)
+        peer.unread, peer.skipped = bytes(self._buffer[at : at + kept]), length - at - kept
 
     def _take(self, peer: Peer, length: int) -> int:
         """Counts and answers what is whole; where the rest begins."""
@@ -296,8 +299,9 @@ class NullBroker:
             for peer in self._peers.values()
             if peer.subscription and not peer.subscription.filter.startswith(PROOF_PREFIX)
         ]
+        rest = rest_of(self._play, players=len(listening)) if listening else None
         for peer, asked in listening:
-            peer.player = Player(asked, peer.outbox, self._play, players=len(listening))
+            peer.player = Player(asked, peer.outbox, self._play, players=len(listening), rest=rest)
 
     def _start(self) -> None:
         self._is_playing = True

@@ -123,6 +123,31 @@ def walk_publications(
     return at, used, 0
 
 
+@njit("i8(u1[::1], i8, i8, i8, u1[::1])", cache=True, nogil=True)
+def looked_at(buffer: Bytes, length: int, at: int, level: int, plain: Bytes) -> int:
+    """How many bytes of an unfinished packet anybody looks at: of a message of the load those before its payload.
+
+    Of thousands of publishers each may have sent half a message, and those may be long.
+    """
+    every = length - at
+    if every == 0 or buffer[at] >> 4 != 3:
+        return every
+    begin = at + 1
+    for _ in range(4):
+        begin += 1
+        if begin > length or buffer[begin - 1] < 0x80:
+            break
+    if begin + 2 > length:
+        return every
+    name = np.int64(buffer[begin]) << 8 | buffer[begin + 1]
+    payload = begin + 2 + name + (2 if (buffer[at] >> 1) & 3 else 0)
+    if payload > length or _begins_with(buffer, begin + 2, name, plain):
+        return every
+    if level >= 5:
+        payload = _after_properties(buffer, payload, length)
+    return every if payload > length else payload - at
+
+
 @njit("UniTuple(i8, 3)(u1[::1], i8, i8, u1[::1], u1[::1], i8[::1])", cache=True, nogil=True)
 def walk_completions(
     buffer: Bytes, length: int, at: int, in_flight: Bytes, out: Bytes, counts: Longs

@@ -10,6 +10,7 @@ from brokerlab.load.outbox import Outbox
 WINDOW = 20_000  # messages in flight to one subscriber at QoS 1 and 2
 _BLOCK_BYTES = 256 * 1024
 _BLOCKS_BYTES = 4 << 20  # of all subscribers together
+_TEMPLATES_BYTES = 64 << 20  # likewise: the payloads of messages that would take more are one, which all share
 
 
 @dataclass(slots=True)
@@ -56,21 +57,32 @@ class Subscription:
         return min(WINDOW, self.receive_maximum or WINDOW)
 
 
+def rest_of(play: Play, *, players: int) -> memoryview | None:
+    """What follows the identity in each payload, where so many players share it; None where each has its own."""
+    if play.payload_bytes <= min(_BLOCK_BYTES, _TEMPLATES_BYTES // players):
+        return None
+    return memoryview(bytes(play.payload_bytes - wire.IDENTITY_BYTES))
+
+
 class Player:
     """The messages to one subscriber: built in blocks, numbered from 0, with a window above QoS 0."""
 
-    def __init__(self, asked: Subscription, outbox: Outbox, play: Play, *, players: int) -> None:
+    def __init__(
+        self, asked: Subscription, outbox: Outbox, play: Play, *, players: int, rest: memoryview | None = None
+    ) -> None:
+        """`rest` is what `rest_of` says for so many players."""
         properties = None if asked.level < 5 else asked.identifier + bytes.fromhex(play.properties)
         self._template, self._id_at, self._payload_at = wire.publish_template(
             asked.topic,
             payload_bytes=play.payload_bytes,
             qos=asked.qos,
             retain=False,
-            filler=bytes(max(0, play.payload_bytes - wire.IDENTITY_BYTES)),
+            filler=bytes(0 if rest else max(0, play.payload_bytes - wire.IDENTITY_BYTES)),
             properties=properties,
         )
+        self._rest = rest
         self._qos, self._window, self._outbox, self._play = asked.qos, asked.window, outbox, play
-        self._block = max(1, min(_BLOCK_BYTES, _BLOCKS_BYTES // players) // self._template.size)
+        self._block = 1 if rest else max(1, min(_BLOCK_BYTES, _BLOCKS_BYTES // players) // self._template.size)
         self._in_flight = np.zeros(65_536, dtype=np.uint8)  # packet identifiers
         self._counts = np.zeros(2, dtype=np.int64)
         self._following = 0
@@ -90,7 +102,11 @@ class Player:
         if self._qos:
             self._in_flight[np.arange(self._following, self._following + size) % wire.PACKET_IDS + 1] = 1
         self._following += size
-        self._outbox.put(memoryview(out.data), stride=self._template.size)
+        if self._rest is None:
+            self._outbox.put(memoryview(out.data), stride=self._template.size)
+        else:
+            self._outbox.put(memoryview(out.data))
+            self._outbox.put(self._rest, stride=len(self._rest))
         count.played += size
         count.last_played_ns = now
 

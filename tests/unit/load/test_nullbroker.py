@@ -3,7 +3,8 @@
 import json
 import socket
 import threading
-from contextlib import contextmanager
+import tracemalloc
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from brokerlab.load import nullwalk, wire
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.client import Client, Login
 from brokerlab.load.nullbroker import CONTROL_TOPIC, NullBroker, main
-from brokerlab.load.packets import PubAck, PubComp, Publish, PubRec, PubRel
-from brokerlab.load.playing import WINDOW
+from brokerlab.load.outbox import Outbox
+from brokerlab.load.packets import ConnAck, Connect, PubAck, PubComp, Publish, PubRec, PubRel
+from brokerlab.load.playing import WINDOW, Count, Play, Player, Subscription, rest_of
 from brokerlab.load.properties import USER_PROPERTY
 from brokerlab.load.served import server_context
 from brokerlab.load.spec import Entrance
@@ -115,6 +117,61 @@ def test_every_transport_and_version_is_counted_and_played_to(tmp_path, transpor
     assert broker.count.unknown == 0
 
 
+@contextmanager
+def at_most_more(count):
+    """Python's own memory, NumPy's included, grows by so many bytes or less."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < count
+    finally:
+        tracemalloc.stop()
+
+
+def test_half_messages_of_many_publishers_take_no_memory_for_their_payloads():
+    packet = Publish("null/0", b"x" * 500_000, 1, 7).encode(4)
+    with null_broker() as (broker, port), ExitStack() as stack, at_most_more(6_000_000):
+        witness = stack.enter_context(Client("127.0.0.1", port))
+        publishers = [stack.enter_context(socket.create_connection(("127.0.0.1", port), 10)) for _ in range(30)]
+        for each in publishers:
+            each.sendall(Connect("").encode(4))
+        for begin in (0, 200_000, 400_000):
+            for each in publishers:
+                each.sendall(packet[begin : begin + 200_000])
+            for _ in range(3):  # when these are acknowledged it has read what came before
+                witness.publish("null/1", b"", qos=1)
+        answers = ConnAck().encode(4) + PubAck(7).encode()
+        assert all(each.makefile("rb").read(len(answers)) == answers for each in publishers)
+
+    assert (broker.count.received, broker.count.received_payload_bytes) == (39, 15_000_000)
+
+
+def test_many_subscribers_share_a_long_payload():
+    class Full:
+        def send(self, data):
+            raise BlockingIOError
+
+    play = Play(0, 2**62, payload_bytes=1 << 20)
+    with at_most_more(30 << 20):
+        rest = rest_of(play, players=200)
+        players = [Player(Subscription("a/#", 1, 4), Outbox(Full()), play, players=200, rest=rest) for _ in range(200)]
+        for each in players:
+            each.fill(1, Count())
+
+
+def test_a_long_message_is_whole():
+    with null_broker() as (broker, port), Client("127.0.0.1", port) as client:
+        client.subscribe("null/#", 1)
+        began_ns = now_ns()
+        order = {"start_ns": began_ns, "end_ns": began_ns + 60_000_000_000, "payload_bytes": 300_000}
+        client.publish(CONTROL_TOPIC, json.dumps(order).encode())
+        messages = [client.receive(timeout_s=10) for _ in range(3)]
+
+    assert [int.from_bytes(each.payload[12:16], "little") for each in messages] == [0, 1, 2]
+    assert {len(each.payload) for each in messages} == {300_000}
+    assert broker.count.unknown == 0
+
+
 def test_a_message_of_mqtt_5_is_played_with_the_properties_of_the_order():
     with null_broker() as (_, port), Client("127.0.0.1", port, protocol="5.0") as client:
         client.subscribe("null/0", 0)
@@ -155,21 +212,22 @@ def test_the_walk_answers_as_the_plain_packets_would_however_the_stream_is_cut(s
     packets = [part for each in packets for part in ([each, PubRel(each.packet_id)] if each.qos == 2 else [each])]
     stream = b"".join(each.encode(level) for each in packets)
     held, counts = np.zeros(65_536, dtype=np.uint8), np.zeros(4, dtype=np.int64)
-    answers, rest = b"", b""
+    answers, rest, skipped = b"", b"", 0
     for begin in range(0, len(stream), cut):
-        data = np.frombuffer(rest + stream[begin : begin + cut], dtype=np.uint8).copy()
+        data = np.frombuffer(rest + b"?" * skipped + stream[begin : begin + cut], dtype=np.uint8).copy()
         at, why = 0, wire.FULL
         acks = np.empty(8, dtype=np.uint8)  # small, so that it fills up
         while why == wire.FULL:
             at, used, why = nullwalk.walk_publications(data, data.size, at, level, PLAIN, held, acks, counts)
             answers += acks[:used].tobytes()
         assert why == wire.NEED_MORE
-        rest = data[at:].tobytes()
+        looked_at = nullwalk.looked_at(data, data.size, at, level, PLAIN)
+        rest, skipped = data[at : at + looked_at].tobytes(), data.size - at - looked_at
 
     plain = {Publish: lambda each: [b"", PubAck, PubRec][each.qos], PubRel: lambda _: PubComp}
     kinds = [(plain[type(each)](each), each.packet_id) for each in packets]
     assert answers == b"".join(kind(number).encode() for kind, number in kinds if kind)
-    assert rest == b""
+    assert (rest, skipped) == (b"", 0)
     assert counts[nullwalk.MESSAGES] == len(sent)
     assert counts[nullwalk.PAYLOAD_BYTES] == sum(len(payload) for _, payload, _ in sent)
 
