@@ -30,6 +30,7 @@ from brokerlab.load.pieces import Block
 from brokerlab.load.pings import PINGREQ
 from brokerlab.load.ring import ACKED, HELD, SENT, Ring
 from brokerlab.load.rows import RECORD_AT, PublicationRows
+from brokerlab.load.schedule import left_of
 from brokerlab.load.spec import Client
 from brokerlab.load.stream import Stream, TcpStream
 
@@ -218,7 +219,7 @@ class Publisher:
 
     def still_due(self) -> int:
         """Messages of the schedule that were never built."""
-        return (self.prepared is not None) + self.due.size + sum(times.size for times in self.times)
+        return (self.prepared is not None) + self.due.size + left_of(self.times)
 
     def push(self) -> bool:
         """Hands over more of what is queued; whether all of it is gone."""

@@ -178,6 +178,10 @@ class _Even:
         self._span, self._count, self._interval_ns = span, count, interval_ns
         self._begin = 0
 
+    @property
+    def left(self) -> int:
+        return self._count - self._begin
+
     def __iter__(self) -> Iterator[Longs]:
         return self
 
@@ -187,6 +191,11 @@ class _Even:
         span, begin = self._span, self._begin
         self._begin = min(begin + span.chunk, self._count)
         return _chunk(span, (span.shift + np.arange(begin, self._begin)) * self._interval_ns)
+
+
+def left_of(times: Iterator[Longs]) -> int:
+    """How many times are left, which are used up by this; those at a constant rate need not be made."""
+    return times.left if isinstance(times, _Even) else sum(each.size for each in times)
 
 
 def _numbered(span: Span, count: int, at_ns: Callable[[Longs], Reals]) -> Iterator[Longs]:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerlab.load.schedule import Span, intended_ns
+from brokerlab.load.schedule import Span, intended_ns, left_of
 from brokerlab.study.values import Arrivals, Schedule
 
 pytestmark = pytest.mark.unit
@@ -169,3 +169,15 @@ def test_no_rounding_error_adds_up_over_ten_million_messages():
 
 def test_closed_loops_have_no_times():
     assert list(intended_ns(Schedule(Arrivals.SATURATE), span())) == []
+
+
+@pytest.mark.parametrize("arrivals", [Arrivals.CONSTANT, Arrivals.POISSON])
+def test_what_is_left_of_a_schedule_is_counted(arrivals):
+    span = Span(0, 1_000_000_000, 0, seed=3, chunk=7)
+    every = sum(each.size for each in intended_ns(Schedule(arrivals, rate_per_s=100.0), span))
+    times = intended_ns(Schedule(arrivals, rate_per_s=100.0), span)
+
+    assert next(times).size == 7
+    assert left_of(times) == every - 7
+    assert left_of(iter(())) == 0
+    assert left_of(intended_ns(Schedule(rate_per_s=1e15), span)) == 10**15  # which nobody could make
