@@ -5,7 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from brokerlab.load import nullwalk, wire
+from brokerlab.load.messages import ShapedMessages
 from brokerlab.load.outbox import Outbox
+from brokerlab.load.pieces import Block, Piece
+from brokerlab.load.spec import Client
+from brokerlab.study.values import Content, Payload, Qos, Workload
 
 WINDOW = 20_000  # messages in flight to one subscriber at QoS 1 and 2
 _BLOCK_BYTES = 256 * 1024
@@ -34,6 +38,7 @@ class Play:
     start_ns: int = 0
     end_ns: int = 0
     payload_bytes: int = 64
+    template: str | None = None  # of JSON
     properties: str = ""  # of each message at MQTT 5.0, without their length, in hexadecimal digits
 
 
@@ -59,9 +64,42 @@ class Subscription:
 
 def rest_of(play: Play, *, players: int) -> memoryview | None:
     """What follows the identity in each payload, where so many players share it; None where each has its own."""
-    if play.payload_bytes <= min(_BLOCK_BYTES, _TEMPLATES_BYTES // players):
+    if play.template is not None or play.payload_bytes <= min(_BLOCK_BYTES, _TEMPLATES_BYTES // players):
         return None
     return memoryview(bytes(play.payload_bytes - wire.IDENTITY_BYTES))
+
+
+class _Equal:
+    """Messages that differ in their identity alone, and may share what follows it."""
+
+    def __init__(self, asked: Subscription, play: Play, properties: bytes, rest: memoryview | None) -> None:
+        self._template, self._id_at, self._payload_at = wire.publish_template(
+            asked.topic,
+            payload_bytes=play.payload_bytes,
+            qos=asked.qos,
+            retain=False,
+            filler=bytes(0 if rest else max(0, play.payload_bytes - wire.IDENTITY_BYTES)),
+            properties=None if asked.level < 5 else properties,
+        )
+        self._rest = rest
+        self.largest = self._template.size + (len(rest) if rest else 0)
+
+    def build(self, first_seq: int, intended_ns: wire.Longs) -> Block:
+        """With a rest one message at a time."""
+        out = np.empty(intended_ns.size * self._template.size, dtype=np.uint8)
+        wire.build_publishes(self._template, self._id_at, self._payload_at, 0, first_seq, intended_ns, out)
+        if self._rest is None:
+            return (Piece(memoryview(out.data), self._template.size),)
+        return Piece(memoryview(out.data)), Piece(self._rest, len(self._rest))
+
+
+def _json(asked: Subscription, play: Play, properties: bytes) -> ShapedMessages:
+    workload = Workload(
+        payload_bytes=play.payload_bytes, payload=Payload(Content.JSON, play.template), qos=Qos(asked.qos)
+    )
+    return ShapedMessages(
+        Client(0, "", asked.topic), workload, seed=0, level=asked.level, names=((asked.topic, properties),)
+    )
 
 
 class Player:
@@ -71,18 +109,11 @@ class Player:
         self, asked: Subscription, outbox: Outbox, play: Play, *, players: int, rest: memoryview | None = None
     ) -> None:
         """`rest` is what `rest_of` says for so many players."""
-        properties = None if asked.level < 5 else asked.identifier + bytes.fromhex(play.properties)
-        self._template, self._id_at, self._payload_at = wire.publish_template(
-            asked.topic,
-            payload_bytes=play.payload_bytes,
-            qos=asked.qos,
-            retain=False,
-            filler=bytes(0 if rest else max(0, play.payload_bytes - wire.IDENTITY_BYTES)),
-            properties=properties,
-        )
-        self._rest = rest
+        properties = asked.identifier + bytes.fromhex(play.properties)
+        is_json = play.template is not None
+        self._messages = _json(asked, play, properties) if is_json else _Equal(asked, play, properties, rest)
         self._qos, self._window, self._outbox, self._play = asked.qos, asked.window, outbox, play
-        self._block = 1 if rest else max(1, min(_BLOCK_BYTES, _BLOCKS_BYTES // players) // self._template.size)
+        self._block = max(1, min(_BLOCK_BYTES, _BLOCKS_BYTES // players) // self._messages.largest)
         self._in_flight = np.zeros(65_536, dtype=np.uint8)  # packet identifiers
         self._counts = np.zeros(2, dtype=np.int64)
         self._following = 0
@@ -96,17 +127,12 @@ class Player:
     def fill(self, now: int, count: Count) -> None:
         """Queues one block of messages."""
         size = min(self._block, self._room())
-        out = np.empty(size * self._template.size, dtype=np.uint8)
-        intended = np.full(size, now, dtype=np.int64)
-        wire.build_publishes(self._template, self._id_at, self._payload_at, 0, self._following, intended, out)
+        block = self._messages.build(self._following, np.full(size, now, dtype=np.int64))
         if self._qos:
             self._in_flight[np.arange(self._following, self._following + size) % wire.PACKET_IDS + 1] = 1
         self._following += size
-        if self._rest is None:
-            self._outbox.put(memoryview(out.data), stride=self._template.size)
-        else:
-            self._outbox.put(memoryview(out.data))
-            self._outbox.put(self._rest, stride=len(self._rest))
+        for piece in block:
+            self._outbox.put(piece.data, stride=piece.stride, ends=piece.ends)
         count.played += size
         count.last_played_ns = now
 
