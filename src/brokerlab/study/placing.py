@@ -10,6 +10,7 @@ repetition (B-23), and the others go to all other nodes in turn.
 """
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -50,6 +51,23 @@ def placed(placement: Placement, flows: Flows, *, publishers: int, subscribers: 
         _spots(placement.publishers, publishers, nodes=nodes, seed=derived_seed(seed, "place", "publishers")),
         _spots(placement.subscribers, subscribers, nodes=nodes, seed=derived_seed(seed, "place", "subscribers")),
     )
+
+
+def most_at_a_node(placement: Placement, *, publishers: int, subscribers: int, nodes: int) -> tuple[int, int]:
+    """Publishers and subscribers of the node that has the most of them; where it is drawn or depends, it may be all."""
+    if nodes == 1:
+        return publishers, subscribers
+    if placement.locality == SPREAD:
+        placement = Placement(Spot.ONE, Spot.ROUND_ROBIN)
+    elif placement.locality is not None:
+        return publishers, subscribers
+    return _most(placement.publishers, publishers, nodes=nodes), _most(placement.subscribers, subscribers, nodes=nodes)
+
+
+def _most(spot: Spot | tuple[float, ...], count: int, *, nodes: int) -> int:
+    if spot is Spot.RANDOM or not count:
+        return count
+    return max(Counter(_spots(spot, count, nodes=nodes, seed=0)).values())
 
 
 def _spots(spot: Spot | tuple[float, ...], count: int, *, nodes: int, seed: int) -> tuple[int, ...]:

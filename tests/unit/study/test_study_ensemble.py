@@ -7,7 +7,7 @@ from brokerlab.study.facts import DriverFacts
 from brokerlab.study.file import read_study
 from brokerlab.study.hearing import TopicIndex, flows_of
 from brokerlab.study.placement_values import Placement, Spot
-from brokerlab.study.placing import Placed, placed
+from brokerlab.study.placing import Placed, most_at_a_node, placed
 from brokerlab.study.plan import make_plan
 from brokerlab.study.problems import StudyError
 from brokerlab.study.written import study_yaml
@@ -193,3 +193,23 @@ def test_bridges_of_our_own_are_read_and_written_with_their_transformer(read):
     assert bridging.limits.cpus == 1
     assert {cell.ensemble.bridging.per for cell in make_plan(study, missing={}).cells} == {"pair", "publisher"}
     assert read(study_yaml(study)).system.ensemble == study.system.ensemble
+
+
+@pytest.mark.parametrize(
+    ("rule", "exactly"),
+    [
+        (Placement(), (3, 3)), (Placement(Spot.ONE), (10, 3)), (Placement(locality="spread"), (10, 3)),
+        (Placement((20.0, 50.0, 30.0, 0.0)), (5, 3)), (Placement(Spot.RANDOM), None), (Placement(locality=50.0), None),
+        (Placement(locality=0.0), None),
+    ],
+)  # fmt: skip
+def test_no_node_has_more_clients_than_the_most_that_are_told(rule, exactly):
+    told = most_at_a_node(rule, publishers=10, subscribers=10, nodes=4)
+
+    for seed in range(5):
+        found = placed(rule, PAIRS, publishers=10, subscribers=10, nodes=4, seed=seed)
+        most = tuple(max(map(nodes.count, nodes)) for nodes in (found.publishers, found.subscribers))
+        assert most[0] <= told[0]
+        assert most[1] <= told[1]
+        assert exactly is None or most == told == exactly
+    assert most_at_a_node(rule, publishers=10, subscribers=0, nodes=1) == (10, 0)
