@@ -1,6 +1,7 @@
 """`brokerlab calibrate`: what the meter itself can do, measured against a broker that does nothing."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from json import dumps
 from typing import Annotated, Any
@@ -10,26 +11,44 @@ import typer
 from brokerlab.cli.progress import duration
 from brokerlab.cli.studies import OnlyOption, SetOption, prepare
 from brokerlab.cli.terminal import Columns, heading, say, table, warn
-from brokerlab.errors import LabError, UserError
-from brokerlab.lab.calibration import calibration_path, missing_setups, require_place, store_calibration
-from brokerlab.lab.setups import LEAST_BYTES, MOST_BYTES, MOST_CONNECTIONS, SetUp, setups_of
+from brokerlab.errors import LabError, RunError, UserError
+from brokerlab.lab.calibration import (
+    calibration_path,
+    failures,
+    missing_setups,
+    require_place,
+    store_calibration,
+    store_failure,
+)
+from brokerlab.lab.setups import LEAST_BYTES, MOST_BYTES, MOST_CONNECTIONS, SetUp, lasting_s, setups_of, why_not
 from brokerlab.load.packets import LEVELS
 from brokerlab.study import quantity
+from brokerlab.study.nearest import listed
 from brokerlab.study.plan import Cell
 from brokerlab.study.problems import RuleError
 from brokerlab.study.values import Transport
 
 _EVERY_QOS = (0, 1, 2)
+_OF_ONE = {name: f"--{name}" for name in ("payload", "transport", "protocol", "publishers", "subscribers")}
+_OF_A_STUDY = {"settings": "--set", "levels": "--only"}
 _ONCE_S = 0.3  # of each measurement, where nobody has asked for more
 _AROUND_S = 1.2  # of each measurement: a worker starts and ends
 _CONNECT_S, _HANDSHAKES_S = 0.0003, 0.001  # of each connection
 _MEASUREMENTS = 4  # of each QoS
+_AT_ONCE_BYTES_PER_S = 500e6  # of payloads, one of each connection
 
 
 def calibrate(
+    context: typer.Context,
     json: Annotated[bool, typer.Option("--json", help="The same as JSON.")] = False,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.1, max=60, help="How long each of twelve measurements lasts.")
+        float,
+        typer.Option(
+            "--seconds",
+            min=0.1,
+            max=60,
+            help="How long each of twelve measurements lasts; over thousands of connections longer.",
+        ),
     ] = 1.0,
     payload: Annotated[str, typer.Option("--payload", help="Of each message, from 16 B to 16 MiB.")] = "64 B",
     transport: Annotated[Transport, typer.Option("--transport", help="What MQTT is carried by.")] = Transport.TCP,
@@ -52,34 +71,74 @@ def calibrate(
     the CPU time per message, at QoS 0, 1 and 2. The result is kept for this machine, one for each set-up, and the
     manifests of runs have that of their own.
     """
+    _refuse_what_has_no_effect(context, has_study=study is not None)
     if study is None:
         setup = SetUp(_payload_bytes(payload), transport, _protocol(protocol), publishers, subscribers)
+        if reason := why_not(setup):
+            raise UserError(reason)
         wanted: Mapping[SetUp, Sequence[int]] = {setup: _EVERY_QOS}
     else:
-        wanted = setups_of(prepare(study, settings=settings or [], levels=levels or []).plan.cells)
+        wanted = _possible(setups_of(prepare(study, settings=settings or [], levels=levels or []).plan.cells))
     require_place()
-    measured = _measure(wanted, seconds)
-    if json:
-        first, *others = measured
+    done = measure(wanted, seconds)
+    if json and done.measured:
+        first, *others = done.measured.values()
         say(dumps(first | ({"others": others} if others else {}), indent=2))
-        return
-    for setup, each in zip(wanted, measured, strict=True):
-        heading(setup.text)
-        _print(each)
-    say(f"kept in {calibration_path()}")
+    elif not json:
+        for setup, each in done.measured.items():
+            heading(setup.text)
+            _print(each)
+        say(f"kept in {calibration_path()}")
+    if done.failed:
+        raise RunError("\n".join(["could not be calibrated:", *done.failed]))
 
 
-def _measure(wanted: Mapping[SetUp, Sequence[int]], seconds: float) -> list[dict[str, Any]]:
-    """Measures and keeps each set-up, and says what it does on the way."""
-    from brokerlab.lab.calibrate import calibrate as measure  # noqa: PLC0415 - compiles the load path; --help need not
+def _refuse_what_has_no_effect(context: typer.Context, *, has_study: bool) -> None:
+    """A study says what its set-ups are; without one there is nothing to change or to choose from."""
+    idle = _OF_ONE if has_study else _OF_A_STUDY
+    sources = {option: context.get_parameter_source(name) for name, option in idle.items()}
+    given = [option for option, source in sources.items() if source is not None and source.name != "DEFAULT"]
+    if given and has_study:
+        raise UserError(f"{listed(given)} beside --study: the study says all of it", hint="--set changes what it says")
+    if given:
+        raise UserError(f"{listed(given)} without --study: there is nothing to change or to choose from")
 
-    measured = []
+
+def _possible(setups: Mapping[SetUp, Sequence[int]]) -> dict[SetUp, Sequence[int]]:
+    """Those that can be calibrated; what is left out is told."""
+    left_out = {setup: reason for setup in setups if (reason := why_not(setup))}
+    for setup, reason in left_out.items():
+        warn(f"calibrate: {setup.text} is left out: {reason}")
+    if len(left_out) == len(setups):
+        raise UserError("nothing of this study can be calibrated")
+    return {setup: levels for setup, levels in setups.items() if setup not in left_out}
+
+
+@dataclass(slots=True)
+class Done:
+    """What came of the set-ups that were wanted."""
+
+    measured: dict[SetUp, dict[str, Any]] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)  # which, and why
+
+
+def measure(wanted: Mapping[SetUp, Sequence[int]], seconds: float) -> Done:
+    """Measures and keeps each set-up at each QoS, also where others fail; says what it does on the way."""
+    from brokerlab.lab.calibrate import calibrate as measured  # noqa: PLC0415 - compiles the load path; --help need not
+
+    done = Done()
     for number, (setup, levels) in enumerate(wanted.items(), start=1):
         place = f"{number} of {len(wanted)}, {setup.text}, " if len(wanted) > 1 else ""
-        tell = partial(_tell, f"calibrate: {place}")
-        measured.append(measure(seconds=seconds, setup=setup, levels=levels, say=tell))
-        store_calibration(measured[-1])
-    return measured
+        for qos in levels:
+            try:
+                found = measured(seconds=seconds, setup=setup, levels=(qos,), say=partial(_tell, f"calibrate: {place}"))
+            except LabError as problem:
+                done.failed.append(f"{setup.text} at QoS {qos}: {problem.message}")
+                store_failure(setup, qos, problem.message)
+                continue
+            store_calibration(found)
+            done.measured[setup] = done.measured.get(setup, {}) | found
+    return done
 
 
 def _tell(before: str, text: str) -> None:
@@ -91,27 +150,30 @@ def calibrate_for(cells: Sequence[Cell], *, seconds: float = _ONCE_S) -> None:
 
     A run is to say how near its meter came to its own limits.
     """
-    missing = missing_setups(cells)
-    if not missing:
-        return
-    try:
-        require_place()
-        say(f"the meter is calibrated against a broker that does nothing, once for each set-up: {amount(missing)}")
-        _measure(missing, seconds)
-    except LabError as problem:
-        say(f"note: it could not be calibrated: {problem.message}")
+    if missing := missing_setups(cells):
+        try:
+            require_place()
+            say(f"the meter is calibrated against a broker that does nothing, once for each set-up: {amount(missing)}")
+            measure(missing, seconds)
+        except LabError as problem:
+            say(f"note: it could not be calibrated: {problem.message}")
+    for reason in failures(cells):
+        say(f"note: {reason}")
 
 
 def amount(missing: Mapping[SetUp, Sequence[int]]) -> str:
     """How much there is to do, and how long that takes."""
-    takes = duration(sum(len(levels) * _MEASUREMENTS * _expected_s(setup) for setup, levels in missing.items()))
+    takes = duration(sum(len(levels) * expected_s(setup) for setup, levels in missing.items()))
     return f"{len(missing)} set-up{'s' if len(missing) > 1 else ''}, about {takes}"
 
 
-def _expected_s(setup: SetUp) -> float:
-    """One measurement, roughly."""
-    connections = max(setup.publishers, setup.subscribers)
-    return _ONCE_S + _AROUND_S + connections * (_HANDSHAKES_S if setup.transport.is_encrypted else _CONNECT_S)
+def expected_s(setup: SetUp) -> float:
+    """How long all measurements of a QoS take, roughly."""
+    each_s = _HANDSHAKES_S if setup.transport.is_encrypted else _CONNECT_S
+    by_connections = (lasting_s(_ONCE_S, count) + each_s * count for count in (setup.publishers, setup.subscribers))
+    again_s = each_s * setup.publishers  # to keep a schedule
+    at_once_s = (setup.publishers + setup.subscribers) * setup.payload_bytes / _AT_ONCE_BYTES_PER_S
+    return _MEASUREMENTS * _AROUND_S + 2 * _ONCE_S + sum(by_connections) + again_s + at_once_s
 
 
 def _payload_bytes(written: str) -> int:

@@ -12,7 +12,7 @@ from brokerlab.cli.progress import duration
 from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, StudyArgument, prepare, study_path
 from brokerlab.cli.terminal import Columns, heading, say, table
 from brokerlab.errors import UserError
-from brokerlab.lab.calibration import missing_setups
+from brokerlab.lab.calibration import failures, missing_setups
 from brokerlab.lab.ensemble import bridges_of
 from brokerlab.pipeline.java import HINT, find_java
 from brokerlab.quality.study import collected, is_classification, model_of, read_classification
@@ -125,7 +125,7 @@ def _print_cells(cells: tuple[Cell, ...]) -> None:
 
 def _print_limits(prepared: Prepared) -> None:
     """What this machine cannot do, and what follows."""
-    notes = machine_notes(prepared.plan)
+    notes = machine_notes(prepared.plan) + meter_notes(prepared.plan)
     if notes:
         heading("On this machine")
         for note in notes:
@@ -140,6 +140,12 @@ def machine_notes(plan: Plan) -> list[str]:
         notes.append(f"broker and load share {usable_cores()} cores: a run in which the load was the limit is invalid")
     if find_java() is None:
         notes.append(f"no Java for the analysis: {HINT}")
+    return notes
+
+
+def meter_notes(plan: Plan) -> list[str]:
+    """What the runs will not know of their own meter, or not before it is measured."""
+    notes = failures(plan.cells)
     if missing := missing_setups(plan.cells):
         notes.append(
             f"the meter was not calibrated for all of this load: done before the first run ({amount(missing)})"

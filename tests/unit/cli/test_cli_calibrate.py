@@ -4,9 +4,11 @@ import json
 
 import pytest
 
-from brokerlab.cli.calibrate import calibrate_for
+from brokerlab.cli.calibrate import calibrate_for, expected_s, measure
 from brokerlab.cli.studies import prepare
-from brokerlab.lab.calibration import calibration_section, store_calibration
+from brokerlab.errors import RunError
+from brokerlab.lab.calibration import calibration_section, store_calibration, todays_versions
+from brokerlab.lab.setups import SetUp, setup_of
 
 pytestmark = pytest.mark.unit
 
@@ -53,6 +55,20 @@ def test_calibrate_measures_every_setup_of_a_study(brokerlab, study, tmp_path):
     assert len(json.loads(kept.read_text())["others"]) == 1
 
 
+def test_calibrate_leaves_out_what_it_cannot_measure_of_a_study(brokerlab, study, tmp_path):
+    large = ("--set", "scenario.variables={payload: [17 MiB, 64 B]}")
+    env = {"XDG_CACHE_HOME": str(tmp_path)}
+    done = brokerlab("calibrate", "--study", str(study), "--json", "--seconds", "0.1", *large, env=env)
+    none = brokerlab("calibrate", "--study", str(study), *large, "--only", "payload=17 MiB", env=env)
+
+    assert done.returncode == 0, done.stderr
+    assert "17 MiB over TCP, MQTT 3.1.1 is left out: payloads over 16 MiB are not calibrated" in done.stderr
+    assert json.loads(done.stdout)["payload_bytes"] == 64
+    assert "others" not in json.loads(done.stdout)
+    assert (none.returncode, none.stdout) == (64, "")
+    assert "nothing of this study can be calibrated" in none.stderr
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [
@@ -63,6 +79,15 @@ def test_calibrate_measures_every_setup_of_a_study(brokerlab, study, tmp_path):
         (("--transport", "quic"), "--transport"),
         (("--publishers", "0"), "--publishers"),
         (("--study", "frist-light"), "first-light"),
+        (("--payload", "16 MiB", "--subscribers", "1000"), "over 1,000 connections"),
+        (("--study", "first-light", "--payload", "64 B"), "--payload beside --study: "),
+        (("--study", "x", "--transport", "tls", "--protocol", "5.0"), "--transport and --protocol beside --study: "),
+        (
+            ("--study", "x", "--publishers", "1", "--subscribers", "1"),
+            "--publishers and --subscribers beside --study: ",
+        ),
+        (("--set", "scenario.workload.qos=1"), "--set without --study: "),
+        (("--only", "broker=x", "--payload", "64 B"), "--only without --study: "),
     ],
 )
 def test_calibrate_refuses_a_setup_that_it_cannot_make(brokerlab, said, told):
@@ -80,11 +105,78 @@ def test_calibrate_refuses_a_time_that_measures_nothing(brokerlab):
     assert "--seconds" in done.stderr
 
 
+def measured(setup, levels, **_more):
+    """A calibration that nobody measured."""
+    rates = {"published_recorded_per_s": 1.0, "received_per_s": 1.0}
+    return {"format": 1, **setup.facts, "versions": dict(todays_versions())} | {f"qos{qos}": rates for qos in levels}
+
+
+def test_a_setup_that_fails_takes_no_others_with_it_and_is_not_tried_again(study, tmp_path, monkeypatch, capsys):
+    """Another QoS of it is."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    settings = ["scenario.variables={transport: [tls, tcp], qos: [0, 1]}"]
+    cells = prepare(str(study), settings=settings, levels=[]).plan.cells
+    asked = []
+
+    def fail(**order):
+        asked.append((order["setup"].transport, *order["levels"]))
+        if asked[-1] == ("tls", 0):
+            raise RunError("nothing came")
+        return measured(**order)
+
+    monkeypatch.setattr("brokerlab.lab.calibrate.calibrate", fail)
+    for _ in range(2):
+        calibrate_for(cells, seconds=0.1)
+
+    failed = "the meter could not be calibrated for 64 B over TLS, MQTT 3.1.1 at QoS 0: nothing came; "
+    assert sorted(asked) == [("tcp", 0), ("tcp", 1), ("tls", 0), ("tls", 1)]
+    assert capsys.readouterr().out.count(f"note: {failed}") == 2
+    assert {each.workload.transport for each in cells if section(each)["value"]} == {"tcp", "tls"}
+    (reason,) = {section(each)["reason"] for each in cells} - {None}
+    assert reason.startswith(failed)
+
+
+def section(cell):
+    return calibration_section(setup_of(cell), int(cell.workload.qos))
+
+
+def test_calibrate_names_what_failed_and_shows_the_rest(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    setups = {SetUp(64): (0,), SetUp(128): (0, 1)}
+
+    def fail(**order):
+        if order["setup"] == SetUp(64) or order["levels"] == (1,):
+            raise RunError("nothing came")
+        return measured(**order)
+
+    monkeypatch.setattr("brokerlab.lab.calibrate.calibrate", fail)
+    done = measure(setups, 0.1)
+
+    assert done.measured == {SetUp(128): measured(SetUp(128), (0,))}
+    assert done.failed == [
+        "64 B over TCP, MQTT 3.1.1 at QoS 0: nothing came",
+        "128 B over TCP, MQTT 3.1.1 at QoS 1: nothing came",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setup", "least_s", "most_s"),
+    [
+        (SetUp(), 4, 10),
+        (SetUp(publishers=10_000, subscribers=10_000), 15, 40),
+        (SetUp(1 << 20, publishers=1_000, subscribers=1_000), 8, 20),
+    ],
+)
+def test_what_is_announced_grows_with_connections_and_their_payloads(setup, least_s, most_s):
+    """Roughly what it took on two cores."""
+    assert least_s < expected_s(setup) < most_s
+
+
 def test_a_machine_that_was_calibrated_is_not_calibrated_again(study, tmp_path, monkeypatch, capsys):
     """That one which was not is: tests/e2e/test_saturated_generator.py."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     cells = prepare(str(study), settings=[], levels=[]).plan.cells
-    content = {"format": 1, "payload_bytes": cells[0].workload.payload_bytes} | {f"qos{qos}": {} for qos in (0, 1, 2)}
+    content = measured(SetUp(cells[0].workload.payload_bytes), levels=(0, 1, 2))
     store_calibration(content)
 
     calibrate_for(cells, seconds=0.1)

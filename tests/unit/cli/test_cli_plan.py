@@ -6,10 +6,11 @@ from cli_program import Program
 
 from brokerlab.brokers.amqtt import Amqtt
 from brokerlab.brokers.base import Missing
-from brokerlab.cli.plan import machine_notes
+from brokerlab.cli.plan import machine_notes, meter_notes
 from brokerlab.cli.studies import prepare
 from brokerlab.errors import UserError
-from brokerlab.lab.calibration import store_calibration
+from brokerlab.lab.calibration import store_calibration, store_failure, todays_versions
+from brokerlab.lab.setups import USUAL
 
 pytestmark = pytest.mark.unit
 
@@ -159,11 +160,15 @@ def test_a_machine_that_was_never_calibrated_is_noted(
 ) -> None:
     plan = prepare(str(study), settings=[], levels=[]).plan
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    before = machine_notes(plan)
-    store_calibration({"format": 1} | {f"qos{qos}": {} for qos in (0, 1, 2)})
+    (before,) = meter_notes(plan)
+    store_failure(USUAL, int(plan.cells[0].workload.qos), "nothing came")
+    failed, _ = meter_notes(plan)  # the other QoS are still to be measured
+    rates = {"published_recorded_per_s": 1.0, "received_per_s": 1.0}
+    store_calibration({"format": 1, "versions": dict(todays_versions())} | {f"qos{qos}": rates for qos in (0, 1, 2)})
 
-    assert any("not calibrated for all of this load: done before the first run (1 set-up, " in note for note in before)
-    assert not any("calibrated" in note for note in machine_notes(plan))
+    assert "not calibrated for all of this load: done before the first run (1 set-up, " in before
+    assert "could not be calibrated for 64 B over TCP" in failed
+    assert meter_notes(plan) == []
 
 
 def test_a_host_that_cannot_be_is_bad_input(brokerlab: Program, study: Path) -> None:

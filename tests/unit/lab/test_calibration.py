@@ -1,6 +1,7 @@
 import json
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -8,12 +9,23 @@ from brokerlab.brokers.base import Node
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.process import BrokerProcess
 from brokerlab.errors import RunError
-from brokerlab.lab.calibrate import calibrate, require_equal
-from brokerlab.lab.calibration import calibration_path, calibration_section, missing_setups, store_calibration
-from brokerlab.lab.setups import USUAL, SetUp, setup_from, setup_of, setups_of
+from brokerlab.lab.calibrate import Level, calibrate, publish_recorded
+from brokerlab.lab.calibration import (
+    calibration_path,
+    calibration_section,
+    failures,
+    missing_setups,
+    store_calibration,
+    store_failure,
+    todays_versions,
+)
+from brokerlab.lab.null import null_broker, require_equal
+from brokerlab.lab.reach import Reach
+from brokerlab.lab.setups import USUAL, SetUp, lasting_s, setup_from, setup_of, setups_of, why_not
 from brokerlab.study.ensemble_values import Ensemble
+from brokerlab.study.placement_values import SPREAD, Placement, Spot
 from brokerlab.study.plan import Cell
-from brokerlab.study.values import BrokerChoice, Mqtt5, Payload, Qos, Transport, Workload
+from brokerlab.study.values import BrokerChoice, Content, Mqtt5, Payload, Qos, Replay, Roles, Transport, Workload
 
 pytestmark = pytest.mark.unit
 
@@ -31,15 +43,23 @@ def test_a_machine_without_calibration_says_how_to_get_one():
     }
 
 
+RATES = {"published_recorded_per_s": 1.0, "received_per_s": 2.0}
+
+
+def content(**said):
+    """A calibration of today."""
+    return {"format": 1, "versions": dict(todays_versions())} | said
+
+
 def test_what_was_kept_is_found_again(cache):
-    path = store_calibration({"format": 1, "qos0": {"published_per_s": 1.0}})
+    path = store_calibration(content(qos0=RATES))
 
     assert path.is_relative_to(cache / "brokerlab")
-    assert calibration_section() == {"value": {"format": 1, "qos0": {"published_per_s": 1.0}}, "reason": None}
+    assert calibration_section() == {"value": content(qos0=RATES), "reason": None}
 
 
 def test_a_damaged_calibration_is_null_with_its_reason():
-    store_calibration({"format": 1})
+    store_calibration(content())
     calibration_path().write_text("{", encoding="utf-8")
 
     section = calibration_section()
@@ -50,10 +70,10 @@ def test_a_damaged_calibration_is_null_with_its_reason():
 
 def test_each_setup_is_kept_beside_the_usual_one_and_replaces_its_like():
     for number, size in enumerate((1024, 64, 256, 1024)):
-        store_calibration({"format": 1, "payload_bytes": size, "number": number})
-    store_calibration({"format": 1, "payload_bytes": 64, "transport": "tls", "number": 4})
+        store_calibration(content(payload_bytes=size, number=number))
+    store_calibration(content(payload_bytes=64, transport="tls", number=4))
 
-    assert calibration_section()["value"] == {"format": 1, "payload_bytes": 64, "number": 1}
+    assert calibration_section()["value"] == content(payload_bytes=64, number=1)
     assert calibration_section(SetUp(256))["value"]["number"] == 2
     assert calibration_section(SetUp(1024))["value"]["number"] == 3
     assert calibration_section(SetUp(transport=Transport.TLS))["value"]["number"] == 4
@@ -64,10 +84,11 @@ def test_each_setup_is_kept_beside_the_usual_one_and_replaces_its_like():
 
 
 def test_a_qos_that_is_measured_later_is_kept_beside_the_others():
-    store_calibration({"format": 1, "qos0": {"a": 1}, "qos1": {"a": 1}})
-    store_calibration({"format": 1, "qos1": {"a": 2}})
+    again = RATES | {"received_per_s": 3.0}
+    store_calibration(content(qos0=RATES, qos1=RATES))
+    store_calibration(content(qos1=again))
 
-    assert calibration_section()["value"] == {"format": 1, "qos0": {"a": 1}, "qos1": {"a": 2}}
+    assert calibration_section()["value"] == content(qos0=RATES, qos1=again)
     assert calibration_section(qos=1)["reason"] is None
     assert calibration_section(qos=2)["reason"].endswith("for 64 B over TCP, MQTT 3.1.1 at QoS 2")
 
@@ -98,10 +119,171 @@ def test_the_setup_of_a_cell_is_what_makes_its_messages_work(made, setup):
     assert setup_from(json.loads(json.dumps(setup.facts))) == setup
 
 
+PLACED = {"publishers": 50, "subscribers": 60}
+
+
+@pytest.mark.parametrize(
+    ("made", "publishers", "subscribers"),
+    [
+        (cell(role=Roles.ECHO, publishers=500), 1000, 1000),
+        (cell(role=Roles.LOOP, publishers=50), 100, 100),
+        (cell(nodes=50, **PLACED, placement=Placement(Spot.ONE)), 100, 10),
+        (cell(nodes=50, **PLACED, placement=Placement(locality=SPREAD)), 100, 10),
+        (cell(nodes=50, **PLACED, placement=Placement(subscribers=Spot.RANDOM)), 1, 100),
+        (cell(nodes=50, **PLACED, placement=Placement(locality=50.0)), 100, 100),
+        (cell(nodes=2, **PLACED, placement=Placement((80.0, 20.0), (90.0, 10.0))), 100, 100),
+    ],
+)
+def test_a_setup_has_the_connections_of_the_largest_worker(made, publishers, subscribers):
+    """Roles and places decide how many that are."""
+    found = setup_of(made)
+
+    assert (found.publishers, found.subscribers) == (publishers, subscribers)
+
+
+@pytest.mark.parametrize(
+    ("open_files", "ports", "payload_bytes", "rounded"),
+    [
+        (500, 9000, 64, 500),
+        (9000, 500, 64, 500),
+        (100, 9000, 64, 150),
+        (9000, 9000, 1 << 20, 256),
+        (9000, 9000, 8 << 20, 150),
+    ],
+)
+def test_connections_are_rounded_up_as_far_as_the_machine_has_them(
+    monkeypatch, open_files, ports, payload_bytes, rounded
+):
+    """No file, port or memory is taken that the run itself would not take."""
+    monkeypatch.setattr("brokerlab.lab.setups.read_reach", lambda: Reach(open_files, ports, memory=1))
+
+    assert setup_of(cell(publishers=150, payload_bytes=payload_bytes)).publishers == rounded
+
+
+def test_json_and_records_of_a_file_are_setups_of_their_own():
+    template = '{"seq": {seq}}'
+    written = setup_of(cell(payload_bytes=40, payload=Payload(Content.JSON, template)))
+    replayed = setup_of(cell(payload_bytes=40, payload=Payload(replay=Replay("f.csv", "0" * 64))))
+
+    assert written == SetUp(40, template=template)
+    assert written.text == "40 B of JSON over TCP, MQTT 3.1.1"
+    for each in (written, replayed):
+        assert setup_from(json.loads(json.dumps(each.facts))) == each
+    assert "records of a file are not calibrated" in calibration_section(replayed, 0)["reason"]
+    assert missing_setups([cell(payload=Payload(replay=Replay("f.csv", "0" * 64)))]) == {}
+
+
+def test_so_much_at_once_is_not_calibrated():
+    assert why_not(SetUp(4 << 20, subscribers=1_000)) == ""
+    assert "over 10,000 connections" in why_not(SetUp(4 << 20, publishers=10_000))
+
+
+def test_many_connections_are_measured_for_longer():
+    assert lasting_s(0.3, 1) == lasting_s(0.3, 1_000) == 0.3
+    assert lasting_s(0.3, 10_000) > 1
+    assert lasting_s(20.0, 10_000) == 20.0
+
+
+def test_what_another_version_measured_is_missing_and_mixes_with_nothing():
+    old = content(qos0=RATES, qos1=RATES, versions=dict(todays_versions()) | {"numpy": "1.0"})
+    store_calibration(old)
+
+    assert calibration_section(qos=0)["value"] is None
+    assert "with other versions" in calibration_section(qos=0)["reason"]
+    assert missing_setups([cell()]) == {USUAL: [0]}
+    store_calibration(content(qos0=RATES))
+    assert calibration_section()["value"] == content(qos0=RATES)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"transport": "quic"}, {"mqtt5": {"more": 1}}, {"mqtt5": None}, {"payload_bytes": None}, {"qos0": None},
+        {"qos0": {}}, {"qos0": {"received_per_s": "fast"}}, {"versions": None}, {"failed": 3},
+    ],
+)  # fmt: skip
+def test_an_entry_that_cannot_be_read_is_absent_and_the_others_are_there(entry):
+    path = calibration_path()
+    path.parent.mkdir(parents=True)
+    encrypted = content(transport="tls", qos0=RATES)
+    path.write_text(json.dumps(content(qos0=RATES) | entry | {"others": [None, "x", encrypted]}))
+
+    assert calibration_section(SetUp(transport=Transport.TLS), 0)["value"] == encrypted
+    assert calibration_section(qos=0)["value"] is None
+    assert missing_setups([cell(), cell(transport=Transport.TLS)]) == {USUAL: [0]}
+    store_calibration(content(qos0=RATES))
+    assert calibration_section(qos=0)["value"] == content(qos0=RATES)
+    assert calibration_section(SetUp(transport=Transport.TLS), 0)["value"] == encrypted
+
+
+@pytest.mark.parametrize("others", [None, {}, 3, "x"])
+def test_others_that_are_none_leave_the_first(others):
+    store_calibration(content(qos0=RATES))
+    calibration_path().write_text(json.dumps(content(qos0=RATES, others=others)))
+
+    assert calibration_section(qos=0)["value"] == content(qos0=RATES)
+
+
+def test_calibrations_that_are_kept_at_the_same_time_are_all_kept():
+    def keep(first):
+        for size in range(first, first + 10):
+            store_calibration(content(payload_bytes=size, qos0=RATES))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(keep, (100, 200, 300, 400)))
+
+    kept = [
+        calibration_section(SetUp(first + more), 0)["value"] for first in (100, 200, 300, 400) for more in range(10)
+    ]
+    assert None not in kept
+
+
+def test_why_a_calibration_failed_is_kept_until_it_succeeds():
+    store_calibration(content(qos0=RATES))
+    store_failure(USUAL, 1, "the null broker died")
+    cells = [cell(qos=Qos(1)), cell()]
+
+    reason = calibration_section(qos=1)["reason"]
+    assert reason.startswith(
+        "the meter could not be calibrated for 64 B over TCP, MQTT 3.1.1 at QoS 1: the null broker died; "
+    )
+    assert failures(cells) == [reason]
+    assert missing_setups(cells) == {}
+    assert calibration_section(qos=0)["value"] == content(qos0=RATES) | USUAL.facts
+    store_calibration(content(qos1=RATES))
+    assert calibration_section(qos=1)["value"] == content(qos0=RATES, qos1=RATES) | USUAL.facts
+    assert failures(cells) == []
+
+
+def test_a_publisher_that_is_asked_for_far_too_much_stops_at_the_end_of_the_time(tmp_path):
+    with null_broker(tmp_path) as null:
+        reached = publish_recorded(Level(SetUp(publishers=3), 0, 0.1), null, 1e12)
+
+    assert 0 < reached.messages < 1e9
+
+
+def test_a_null_broker_that_dies_is_a_failed_run(monkeypatch):
+    def die(*_args, **_more):
+        raise ConnectionResetError("gone")
+
+    monkeypatch.setattr("brokerlab.lab.calibrate.send_ceiling", die)
+    with pytest.raises(RunError, match="null broker: gone"):
+        calibrate(seconds=0.1, say=lambda _text: None, levels=(0,))
+
+
+def test_json_and_long_payloads_to_several_subscribers_have_ceilings_too():
+    """A payload of 16 MiB takes a while to prepare, unless those who are played it share it."""
+    template = '{"seq": {seq}, "at": {intended_ns}, "value": {random}}'
+    for setup in (SetUp(80, subscribers=3, template=template), SetUp(16 << 20, subscribers=10)):
+        level = calibrate(seconds=0.1, say=lambda _text: None, setup=setup, levels=(1,))["qos1"]
+
+        assert min(level[f"{name}_per_s"] for name in ("published", "published_recorded", "received")) > 0
+
+
 def test_what_cells_need_and_the_machine_was_not_calibrated_for_is_missing():
     cells = [cell(qos=Qos(qos), transport=each) for qos in (0, 2) for each in (Transport.TCP, Transport.TLS)]
     cells.append(cell(payload_bytes=17 << 20))
-    store_calibration({"format": 1, "qos0": {}})
+    store_calibration(content(qos0=RATES))
 
     encrypted, large = SetUp(transport=Transport.TLS), SetUp(17 << 20)
     assert setups_of(cells) == {USUAL: [0, 2], encrypted: [0, 2], large: [0]}
