@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from brokerlab import inventory
-from brokerlab.lab.calibrate import meter_spec, null_broker, play, played
+from brokerlab.lab.calibrate import meter_spec
+from brokerlab.lab.null import null_broker, play, played
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Go
 from brokerlab.record.directory import RunDirectory

@@ -20,7 +20,16 @@ from brokerlab.lab.calibration import (
     store_calibration,
     store_failure,
 )
-from brokerlab.lab.setups import LEAST_BYTES, MOST_BYTES, MOST_CONNECTIONS, SetUp, lasting_s, setups_of, why_not
+from brokerlab.lab.setups import (
+    LEAST_BYTES,
+    MOST_BYTES,
+    MOST_CONNECTIONS,
+    SetUp,
+    connections_here,
+    lasting_s,
+    setups_of,
+    why_not,
+)
 from brokerlab.load.packets import LEVELS
 from brokerlab.study import quantity
 from brokerlab.study.nearest import listed
@@ -74,8 +83,7 @@ def calibrate(
     _refuse_what_has_no_effect(context, has_study=study is not None)
     if study is None:
         setup = SetUp(_payload_bytes(payload), transport, _protocol(protocol), publishers, subscribers)
-        if reason := why_not(setup):
-            raise UserError(reason)
+        require_possible(setup)
         wanted: Mapping[SetUp, Sequence[int]] = {setup: _EVERY_QOS}
     else:
         wanted = _possible(setups_of(prepare(study, settings=settings or [], levels=levels or []).plan.cells))
@@ -88,7 +96,8 @@ def calibrate(
         for setup, each in done.measured.items():
             heading(setup.text)
             _print(each)
-        say(f"kept in {calibration_path()}")
+        if done.measured:
+            say(f"kept in {calibration_path()}")
     if done.failed:
         raise RunError("\n".join(["could not be calibrated:", *done.failed]))
 
@@ -102,6 +111,17 @@ def _refuse_what_has_no_effect(context: typer.Context, *, has_study: bool) -> No
         raise UserError(f"{listed(given)} beside --study: the study says all of it", hint="--set changes what it says")
     if given:
         raise UserError(f"{listed(given)} without --study: there is nothing to change or to choose from")
+
+
+def require_possible(setup: SetUp) -> None:
+    if reason := why_not(setup):
+        raise UserError(reason)
+    most, connections = connections_here(), max(setup.publishers, setup.subscribers)
+    if connections > most:
+        raise UserError(
+            f"this machine can have {most:,} connections of a worker, not {connections:,}",
+            hint="raise the hard limit of nofile",
+        )
 
 
 def _possible(setups: Mapping[SetUp, Sequence[int]]) -> dict[SetUp, Sequence[int]]:
@@ -134,7 +154,7 @@ def measure(wanted: Mapping[SetUp, Sequence[int]], seconds: float) -> Done:
                 found = measured(seconds=seconds, setup=setup, levels=(qos,), say=partial(_tell, f"calibrate: {place}"))
             except LabError as problem:
                 done.failed.append(f"{setup.text} at QoS {qos}: {problem.message}")
-                store_failure(setup, qos, problem.message)
+                store_failure(setup, qos, problem.message.partition("\n")[0])
                 continue
             store_calibration(found)
             done.measured[setup] = done.measured.get(setup, {}) | found

@@ -137,11 +137,16 @@ def _most_of_a_worker(cell: Cell) -> tuple[int, int]:
 
 def _rounded(connections: int, payload_bytes: int) -> int:
     """A power of ten where this machine can have so many of them; never fewer than there are, to MOST_CONNECTIONS."""
-    reach = read_reach()
     own, power = min(connections, MOST_CONNECTIONS), 1
     while power < own:
         power *= 10
-    return max(own, min(power, reach.open_files, reach.ports, _ROUNDED_BYTES // max(1, payload_bytes)))
+    return max(own, min(power, connections_here(), _ROUNDED_BYTES // payload_bytes))
+
+
+def connections_here() -> int:
+    """How many a worker can have to a broker on this machine; what does not change while it runs."""
+    reach = read_reach()
+    return min(reach.open_files, reach.ports)
 
 
 def setups_of(cells: Iterable[Cell]) -> dict[SetUp, list[int]]:

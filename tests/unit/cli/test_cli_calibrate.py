@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from brokerlab.cli.calibrate import calibrate_for, expected_s, measure
+from brokerlab.cli.calibrate import calibrate_for, expected_s, measure, require_possible
 from brokerlab.cli.studies import prepare
-from brokerlab.errors import RunError
+from brokerlab.errors import RunError, UserError
 from brokerlab.lab.calibration import calibration_section, store_calibration, todays_versions
 from brokerlab.lab.setups import SetUp, setup_of
 
@@ -96,6 +96,14 @@ def test_calibrate_refuses_a_setup_that_it_cannot_make(brokerlab, said, told):
     assert (done.returncode, done.stdout) == (64, "")
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_calibrate_refuses_more_connections_than_the_machine_has(monkeypatch):
+    monkeypatch.setattr("brokerlab.cli.calibrate.connections_here", lambda: 300)
+
+    require_possible(SetUp(publishers=300, subscribers=300))
+    with pytest.raises(UserError, match="300 connections of a worker, not 301"):
+        require_possible(SetUp(subscribers=301))
 
 
 def test_calibrate_refuses_a_time_that_measures_nothing(brokerlab):
