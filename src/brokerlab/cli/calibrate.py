@@ -42,7 +42,7 @@ _OF_ONE = {name: f"--{name}" for name in ("payload", "transport", "protocol", "p
 _OF_A_STUDY = {"settings": "--set", "levels": "--only"}
 _ONCE_S = 0.3  # of each measurement, where nobody has asked for more
 _AROUND_S = 1.2  # of each measurement: a worker starts and ends
-_CONNECT_S, _HANDSHAKES_S = 0.0003, 0.001  # of each connection
+_CONNECT_S, _HANDSHAKES_S = 0.0003, 0.002  # of each connection
 _MEASUREMENTS = 4  # of each QoS
 _AT_ONCE_BYTES_PER_S = 500e6  # of payloads, one of each connection
 
