@@ -1,7 +1,8 @@
 """Which clients are due a PINGREQ, spread over a third of the keep-alive: all at once would hold a schedule up.
 
 A third has so many slots on the clock. A file descriptor says in which of them its client has its turn, so that each
-has one every third, from when it connects on, and nothing is to be kept of those who come and go.
+has one every third, and a byte is all that is to be kept of each. Who has just connected has been heard of: its first
+turn, which comes within a third, is passed over.
 """
 
 from collections.abc import Container
@@ -20,14 +21,15 @@ class Pings:
 
     def __init__(self, keep_alive_s: int) -> None:
         self._keep_alive_s = keep_alive_s
-        self._highest = -1  # file descriptor
+        self._is_new = bytearray()  # by file descriptor: whether its client had no turn yet
         self._slot: int | None = None  # the last one that was walked over, since the clock began
         self._next_ns = 0  # nobody's turn comes before: the loop asks at every wake
         self.look_ns: int | None = None  # when the loop is to ask again at the latest; None while nobody is connected
 
     def add(self, fd: int, *, keep_alive_s: int) -> None:
         """A broker may ask for a shorter keep-alive, which is then that of all; 0 asks for none."""
-        self._highest = max(self._highest, fd)
+        self._is_new.extend(bytes(max(0, fd + 1 - len(self._is_new))))
+        self._is_new[fd] = True
         if 0 < keep_alive_s < self._keep_alive_s:
             self._keep_alive_s = keep_alive_s
             self._slot, self._next_ns = None, 0
@@ -45,10 +47,14 @@ class Pings:
         walked = slot if self._slot is None else max(self._slot, slot - _SLOTS)
         self._slot, self._next_ns = slot, (slot + 1) * slot_ns
         each = _SLOTS // _LOOKS
-        self.look_ns = (slot // each + 1) * each * slot_ns if self._highest >= 0 else None
-        return [
+        self.look_ns = (slot // each + 1) * each * slot_ns if self._is_new else None
+        turn = [
             fd
             for number in range(walked + 1, slot + 1)
-            for fd in range(number * _STEP % _SLOTS, self._highest + 1, _SLOTS)
+            for fd in range(number * _STEP % _SLOTS, len(self._is_new), _SLOTS)
             if fd in open_fds
         ]
+        due = [fd for fd in turn if not self._is_new[fd]]
+        for fd in turn:
+            self._is_new[fd] = False
+        return due
