@@ -6,21 +6,23 @@ A publisher's own walk knows acknowledgements and stops at anything else; from t
 import select
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from brokerlab.load import connection, wire
 from brokerlab.load.alarm import now_ns
+from brokerlab.load.backlog import BacklogWatch
 from brokerlab.load.broken import broken
+from brokerlab.load.lag import Lag
 from brokerlab.load.packets import LEVELS
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.publishing import Publishing
 from brokerlab.load.resolver import resolver_of
 from brokerlab.load.rows import DeliveryRows
 from brokerlab.load.sessionlog import SessionLog
-from brokerlab.load.spec import Client, Subscribe, Subscribed, WorkerSpec
+from brokerlab.load.spec import Client, Go, Subscribe, Subscribed, WorkerSpec
 from brokerlab.load.subscriptions import Subscriptions, is_suback
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES
@@ -68,6 +70,34 @@ class Ears:
         self.retransmissions = 0
         self.last_ns = 0
         self.note = note
+        self._order, self._lag = Go(0, 0, 0), Lag()
+        self._read_ns = 0
+        self._backlog: BacklogWatch | None = None
+
+    def go(self, order: Go, publishing: Publishing) -> None:
+        """From now on watches whether arrived bytes wait to be read."""
+        self._order, self._lag = order, Lag()
+        if self._backlog is not None:
+            self._backlog.close()
+        self._backlog = BacklogWatch(publishing.open)
+
+    def retime(self, order: Go) -> None:
+        self._order = order
+
+    def note_read(self, arrived_ns: int) -> None:
+        """What arrived then is taken in, perhaps in several pieces: the first says how long it waited."""
+        if arrived_ns != self._read_ns and self._order.measure_ns <= arrived_ns < self._order.end_ns:
+            self._lag.note(now_ns() - arrived_ns)
+        self._read_ns = arrived_ns
+
+    def watched(self) -> dict[str, Any]:
+        """Fields of Stock and Stopped: whether what arrived was read soon."""
+        during = self._order.measure_ns, self._order.end_ns
+        return {
+            "receive_lag_buckets": self._lag.buckets(),
+            "receive_lag_max_ns": self._lag.max_ns,
+            "backlog_bytes": None if self._backlog is None else self._backlog.mean_bytes(*during),
+        }
 
     def subscribe(self, order: Subscribe, publishing: Publishing) -> None:
         """Has every client ask for what it hears."""
@@ -100,6 +130,8 @@ class Ears:
         return size
 
     def close(self) -> None:
+        if self._backlog is not None:
+            self._backlog.close()
         self.rows.flush()
         self._writer.close()
 
@@ -122,6 +154,7 @@ class Ear:
     def take(self, view: Bytes, length: int, at: int, arrived_ns: int) -> int:
         """Takes in the messages from `at` on; the place of the first packet that is none of them."""
         ears, begin = self._ears, at
+        ears.note_read(arrived_ns)
         before = self._held.copy() if self._hearer else self._held
         at, row, used, again, why = wire.walk_deliveries(
             view, length, at, ears.level, ears.rows.wire, ears.rows.used, self._held, ears.acks

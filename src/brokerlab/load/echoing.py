@@ -178,10 +178,12 @@ class Echoing:
 
     def go(self, order: Go) -> None:
         self._publishing.go(order)
+        self._ears.go(order, self._publishing)
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
 
     def retime(self, order: Go) -> None:
         self._publishing.retime(order)
+        self._ears.retime(order)
 
     def drain(self, _order: Drain) -> None:
         self._cpu_ns += time.process_time_ns()
@@ -192,7 +194,7 @@ class Echoing:
         self._publishing.halt()
 
     def stock(self) -> Stock:
-        return self._publishing.stock()
+        return replace(self._publishing.stock(), **self._ears.watched())
 
     def close(self) -> Stopped:
         self._ears.close()
@@ -208,6 +210,7 @@ class Echoing:
             waited=0,
             device_buckets=said.lag_buckets,
             device_max_ns=said.lag_max_ns,
+            **self._ears.watched(),
         )
 
     # -- what the loop calls --------------------------------------------------------------------------------------

@@ -70,9 +70,11 @@ class Looping:
 
     def go(self, order: Go) -> None:
         self._publishing.go(order)
+        self._ears.go(order, self._publishing)
 
     def retime(self, order: Go) -> None:
         self._publishing.retime(order)
+        self._ears.retime(order)
 
     def drain(self, order: Drain) -> None:
         self._drain, self._drain_ns = order, now_ns()
@@ -81,12 +83,13 @@ class Looping:
         self._publishing.halt()
 
     def stock(self) -> Stock:
-        return self._publishing.stock()
+        return replace(self._publishing.stock(), **self._ears.watched())
 
     def close(self) -> Stopped:
         self._ears.close()
         stopped = self._publishing.close()
-        return replace(stopped, heard=self._ears.rows.total, retransmissions=self._ears.retransmissions)
+        heard, again = self._ears.rows.total, self._ears.retransmissions
+        return replace(stopped, heard=heard, retransmissions=again, **self._ears.watched())
 
     # -- what the loop calls --------------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ class _Chunk:
 class Outbox:
     """A queue before one stream; a packet counts as handed over with its last byte."""
 
-    __slots__ = ("_chunks", "_stream", "begun_ns", "handed", "last_ns")
+    __slots__ = ("_chunks", "_stream", "begun_ns", "full_ns", "handed", "last_ns")
 
     def __init__(self, stream: Taker, *, handed: int = 0) -> None:
         self._stream = stream
@@ -53,6 +53,7 @@ class Outbox:
         self.handed = handed  # counted packets
         self.last_ns = 0
         self.begun_ns = 0  # when the first byte of a packet left that the stream took in several pieces; 0: of none
+        self.full_ns = 0  # since when the stream has not taken all that waits; 0: it has
 
     @property
     def is_empty(self) -> bool:
@@ -73,8 +74,10 @@ class Outbox:
             try:
                 taken = self._stream.send(chunk.data[chunk.handed :])
             except BlockingIOError:
+                self.full_ns = self.full_ns or at_ns
                 return False
             self.took(taken, at_ns, on_handed)
+        self.full_ns = 0
         return True
 
     def took(self, taken: int, at_ns: int, on_handed: Handed | None = None) -> None:

@@ -6,9 +6,10 @@ The messages of a publisher that are not yet recorded lie in a ring (ring.py):
 
 At QoS 0 a message leaves the ring when it is handed to the kernel, at QoS 1 with PUBACK, at QoS 2 with PUBCOMP.
 
-A message that is due while as many are in flight as may be is released by the acknowledgement that makes room, the
-others by their intended time. From the release on it is the generator that is late, before it the broker is; so are
-the broker and the network where the kernel takes the first bytes of a long message at once and the others later.
+A message that is due while as many are in flight as may be is released by the acknowledgement that makes room, one
+that finds its socket full when the socket takes it, the others by their intended time. From the release on it is the
+generator that is late, before it the broker is; so are the broker and the network where the kernel takes the first
+bytes of a long message at once and the others later.
 """
 
 import contextlib
@@ -28,7 +29,7 @@ from brokerlab.load.outbox import Outbox
 from brokerlab.load.packets import PROTOCOL_LEVEL
 from brokerlab.load.pieces import Block
 from brokerlab.load.pings import PINGREQ
-from brokerlab.load.ring import ACKED, HELD, SENT, Ring
+from brokerlab.load.ring import ACKED, SENT, Ring
 from brokerlab.load.rows import RECORD_AT, PublicationRows
 from brokerlab.load.schedule import left_of
 from brokerlab.load.spec import Client
@@ -48,30 +49,9 @@ class Publisher:
     """One client of a publishing worker; a worker may have tens of thousands of them."""
 
     __slots__ = (
-        "_level",
-        "_prepared_ns",
-        "_qos",
-        "_received",
-        "_record_at",
-        "_rows",
-        "block",
-        "client",
-        "due",
-        "following",
-        "messages",
-        "most_in_flight",
-        "oldest",
-        "others",
-        "outbox",
-        "prepared",
-        "resent",
-        "ring",
-        "room_since_ns",
-        "seen",
-        "stream",
-        "times",
-        "unread",
-        "wire_bytes",
+        "_level", "_prepared_ns", "_qos", "_received", "_record_at", "_rows", "block", "client", "due", "following",
+        "messages", "most_in_flight", "oldest", "others", "outbox", "prepared", "resent", "ring", "room_since_ns",
+        "seen", "stream", "times", "unread", "wire_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -90,7 +70,7 @@ class Publisher:
         self.prepared: Block | None = None
         self._prepared_ns = 0
         self.ring = Ring()
-        self.room_since_ns = 0  # when an acknowledgement last made room where there was none
+        self.room_since_ns = 0  # when there last was room again in flight, or in the socket
         self.oldest = self.following = 0
         self.unread = b""
         self._received: resuming.Received | None = None  # where a session may be taken up again
@@ -180,6 +160,8 @@ class Publisher:
         self.following += intended_ns.size
         if taken:
             self.outbox.took(taken, sent_ns, self._note_handed)
+        if self.is_blocked:
+            self.outbox.full_ns = sent_ns
 
     def _put(self, block: Block) -> None:
         for piece in block:
@@ -223,11 +205,14 @@ class Publisher:
 
     def push(self) -> bool:
         """Hands over more of what is queued; whether all of it is gone."""
-        return self.outbox.push(self._note_handed)
+        was_full, is_gone = self.outbox.full_ns > 0, self.outbox.push(self._note_handed)
+        if was_full and is_gone:
+            self.room_since_ns = self.outbox.last_ns
+        return is_gone
 
     def _note_handed(self, before: int, count: int, at_ns: int) -> None:
-        if begun_ns := self.outbox.begun_ns:
-            self.ring.rows[HELD, self.ring.place(before)] = at_ns - begun_ns
+        if self.outbox.begun_ns or self.outbox.full_ns:
+            self.ring.note_waited(before, count, at_ns, begun_ns=self.outbox.begun_ns, full_ns=self.outbox.full_ns)
         self.ring.note_sent(before, count, at_ns)
         if self._qos == 0:
             self.oldest = before + count

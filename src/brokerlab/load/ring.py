@@ -79,6 +79,18 @@ class Ring:
             return
         _note_all(self.rows, first, count, at_ns)
 
+    def note_waited(self, first: int, count: int, at_ns: int, *, begun_ns: int, full_ns: int) -> None:
+        """These leave now; the first began to at `begun_ns`, and the socket was full from `full_ns` on (0: neither)."""
+        if full_ns:
+            self._release_later(first, 1, max(0, (begun_ns or at_ns) - full_ns))
+            self._release_later(first + 1, count - 1, at_ns - full_ns)
+        if begun_ns:
+            self.rows[HELD, self.place(first)] = at_ns - begun_ns
+
+    def _release_later(self, first: int, count: int, by_ns: int) -> None:
+        for here, _ in self.places(first, count):
+            self.rows[RELEASED, here] += by_ns
+
     def is_acknowledged(self, seq: int) -> bool:
         return bool(self.rows[ACKED, self.place(seq)] & TIME)
 

@@ -16,7 +16,7 @@ from brokerlab.load.packets import PingResp, PubAck, Publish, PubRel, SubAck, Su
 from brokerlab.load.parser import Parser
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.sessionlog import SessionLog
-from brokerlab.load.spec import Client, WorkerSpec
+from brokerlab.load.spec import Client, Go, WorkerSpec
 from brokerlab.load.spec import Subscribe as Order
 from brokerlab.load.stream import TcpStream
 from brokerlab.record.directory import RunDirectory
@@ -82,6 +82,33 @@ def test_only_the_last_packet_of_a_read_has_its_own_time(tmp_path, sent, is_exac
     resolutions = pq.read_table(path)["resolution_ns"].to_pylist()
     assert len(resolutions) == 1
     assert (resolutions[0] == 0) == is_exact
+
+
+@pytest.mark.parametrize("measured", [True, False])
+def test_what_waited_to_be_read_in_the_measure_phase_is_its_receive_lag(tmp_path, measured):
+    with loop(tmp_path) as (publisher, ears, broker):
+        begin_ns = time.monotonic_ns() + (0 if measured else 60_000_000_000)
+        ears.go(Go(begin_ns, begin_ns, begin_ns + 60_000_000_000), Opened(publisher))
+        publisher.send(np.array([time.monotonic_ns()]))
+        broker.sendall(HEARD)
+        time.sleep(0.6)  # the backlog is looked at twice a second
+        hear(publisher)
+        seen = ears.watched()
+        ears.close()
+
+    if not measured:
+        assert seen == {"receive_lag_buckets": (), "receive_lag_max_ns": 0, "backlog_bytes": None}
+        return
+    assert seen["receive_lag_max_ns"] >= 590_000_000
+    assert [count for _, count in seen["receive_lag_buckets"]] == [1]
+    assert seen["backlog_bytes"] >= len(HEARD)
+
+
+class Opened:
+    """What holds the connections of a worker, as far as its ears ask."""
+
+    def __init__(self, publisher):
+        self.open = {publisher.stream.fileno(): publisher}
 
 
 def hear(publisher):
