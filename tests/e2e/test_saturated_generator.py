@@ -27,6 +27,7 @@ from brokerlab.study.values import (
     Goals,
     Guards,
     Phases,
+    Roles,
     Scenario,
     Schedule,
     Study,
@@ -132,6 +133,12 @@ class SlowReceiver(Limit):
     held = slice(-1, None)
 
 
+class SlowDevice(SlowReceiver):
+    """The same of a device, whose worker is started after those of the publishers and of who hears the answers."""
+
+    held = slice(2, 3)
+
+
 def is_worker(process):
     """Workers are forked from a server process, which is forked from nobody of its kind."""
     with contextlib.suppress(psutil.NoSuchProcess):
@@ -150,14 +157,14 @@ def publisher():
     return worker_pids()[0]
 
 
-def held_back(tmp_path, *, watcher, schedule, guards=DEFAULT):
+def held_back(tmp_path, *, watcher, schedule, guards=DEFAULT, role=Roles.ONE_WAY):
     study = Study(
         name="held-back",
         goals=Goals("Is a generator that gets too little CPU noticed?"),
         system=System((BrokerChoice("honest", "scripted"),)),
         metrics=("latency",),
         scenario=Scenario(
-            Workload(publishers=1, subscribers=1, schedule=schedule),
+            Workload(publishers=1, subscribers=1, schedule=schedule, role=role),
             (Factor("broker", ("honest",)), Factor("qos", (1,))),
         ),
         deploy=Deploy(repetitions=1, phases=Phases(warmup_s=0.2, measure_s=1, drain_s=5)),
@@ -215,3 +222,11 @@ def test_a_receiver_of_110_ms_a_message_is_caught_by_its_receive_lag(tmp_path):
 
     assert verdict.value == "invalid"
     assert any(reason.startswith("receive lag p99") for reason in verdict.reasons)
+
+
+def test_a_device_that_takes_in_one_message_in_110_ms_is_caught_by_its_receive_lag(tmp_path):
+    """C-03: how long a device kept a message begins when it took it in, and would not tell."""
+    verdict = held_back(tmp_path, watcher=SlowDevice(), schedule=Schedule(rate_per_s=10), role=Roles.ECHO)
+
+    assert verdict.value == "invalid"
+    assert any(reason.startswith("receive lag p99 of devices/0") for reason in verdict.reasons)

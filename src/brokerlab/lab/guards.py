@@ -1,5 +1,8 @@
 """Why the meter or its machine may have been the limit (S-05): pure functions from what was measured to reasons."""
 
+from collections.abc import Mapping
+
+from brokerlab.lab.cast import PROBE
 from brokerlab.lab.surroundings import Surroundings
 from brokerlab.lab.verdict import Meter
 from brokerlab.study.values import Guards
@@ -12,16 +15,10 @@ def meter_reasons(meter: Meter, guards: Guards) -> list[str]:
         limit = guards.subscriber_cpu_percent if node.startswith("subscribers") else guards.generator_cpu_percent
         if percent > limit:
             reasons.append(f"generator CPU of {node}: {percent:.0f} % is above {limit:g} %")
-    if meter.lag_p99_ms is not None and meter.lag_p99_ms > guards.schedule_lag_p99_ms:
-        reasons.append(
-            f"schedule lag p99: {meter.lag_p99_ms:.2f} ms is above {guards.schedule_lag_p99_ms:g} ms, "
-            "messages left later than they were due"
-        )
-    if meter.receive_lag_p99_ms is not None and meter.receive_lag_p99_ms > guards.receive_lag_p99_ms:
-        reasons.append(
-            f"receive lag p99: {meter.receive_lag_p99_ms:.2f} ms is above {guards.receive_lag_p99_ms:g} ms, "
-            "arrived bytes waited for the subscriber"
-        )
+    if late := _worst(meter.late_ms, limit_ms=guards.schedule_lag_p99_ms):
+        reasons.append(f"schedule lag p99{late}, messages left later than they were due")
+    if unread := _worst(meter.unread_ms, limit_ms=guards.receive_lag_p99_ms):
+        reasons.append(f"receive lag p99{unread}, arrived bytes waited to be read")
     reasons += _held_reasons(meter, guards)
     if meter.unsent:
         reasons.append(f"{meter.unsent} messages that were due were not handed over before the end of drain")
@@ -36,6 +33,19 @@ def meter_reasons(meter: Meter, guards: Guards) -> list[str]:
             "one is tried; give the schedule a window"
         )
     return reasons
+
+
+def _worst(lags_ms: Mapping[str, float], *, limit_ms: float) -> str:
+    """The worker that is beyond the limit most, and by how much; empty if none is.
+
+    The probe is left out: of its few messages the p99 is the latest, which its latency says (pipeline/reduce/parts.py).
+    """
+    judged = {node: lag_ms for node, lag_ms in lags_ms.items() if node != PROBE}
+    worst = max(judged, key=lambda node: judged[node], default=None)
+    if worst is None or judged[worst] <= limit_ms:
+        return ""
+    whose = f" of {worst}" if len(judged) > 1 else ""
+    return f"{whose}: {judged[worst]:.2f} ms is above {limit_ms:g} ms"
 
 
 def _held_reasons(meter: Meter, guards: Guards) -> list[str]:

@@ -81,10 +81,7 @@ def judge_trial(
 
 
 def _limits(stock: Mapping[str, Stock], guards: Guards, around: Surroundings, workload: Workload) -> list[str]:
-    """Guards of the meter that were broken.
-
-    Messages that left late because the broker did not take them are the broker's doing, not the schedule's.
-    """
+    """Guards of the meter that were broken."""
     meter = read_meter(
         {
             node: Stopped(
@@ -100,8 +97,6 @@ def _limits(stock: Mapping[str, Stock], guards: Guards, around: Surroundings, wo
             for node, each in stock.items()
         }
     )
-    if any(each.blocked for each in stock.values()):
-        meter = replace(meter, lag_p99_ms=None)
     return meter_reasons(meter, guards) + machine_reasons(around, guards, payload_bytes=largest_payload_bytes(workload))
 
 

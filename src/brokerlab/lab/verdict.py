@@ -31,7 +31,7 @@ class Meter:
     """What the generator says of itself."""
 
     cpu_percent: Mapping[str, float]  # per worker, from the first to the last message of the schedule
-    lag_p50_ms: float | None
+    lag_p50_ms: float | None  # this and the next five: of all workers together
     lag_p99_ms: float | None
     lag_max_ms: float | None
     unsent: int
@@ -41,6 +41,8 @@ class Meter:
     receive_lag_p50_ms: float | None = None
     receive_lag_p99_ms: float | None = None
     receive_lag_max_ms: float | None = None
+    late_ms: Mapping[str, float] = field(default_factory=dict)  # per worker: the schedule lag's p99
+    unread_ms: Mapping[str, float] = field(default_factory=dict)  # per worker: the receive lag's p99
     device_p50_ms: float | None = None  # this and the next two: how long devices kept a message; null without devices
     device_p99_ms: float | None = None
     device_max_ms: float | None = None
@@ -53,9 +55,14 @@ class Meter:
 
 
 def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
-    """Merges what the workers of a run said; lag is null when nothing was sent in the measure phase."""
-    p50_ms, p99_ms, max_ms = lag_ms([(each.lag_buckets, each.lag_max_ns) for each in stopped.values()])
-    received = lag_ms([(each.receive_lag_buckets, each.receive_lag_max_ns) for each in stopped.values()])
+    """Merges what the workers of a run said; lag is null when nothing was sent in the measure phase.
+
+    Each worker's lag is kept apart too: one that is late among many would not be seen in what all have together.
+    """
+    sent = {node: (each.lag_buckets, each.lag_max_ns) for node, each in stopped.items()}
+    read = {node: (each.receive_lag_buckets, each.receive_lag_max_ns) for node, each in stopped.items()}
+    p50_ms, p99_ms, max_ms = lag_ms(list(sent.values()))
+    received = lag_ms(list(read.values()))
     device = lag_ms([(each.device_buckets, each.device_max_ns) for each in stopped.values()])
     return Meter(
         cpu_percent={node: 100 * each.cpu_ns / each.wall_ns for node, each in stopped.items() if each.wall_ns},
@@ -69,6 +76,8 @@ def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
         receive_lag_p50_ms=received[0],
         receive_lag_p99_ms=received[1],
         receive_lag_max_ms=received[2],
+        late_ms=_known({node: lag_ms([lag])[1] for node, lag in sent.items()}),
+        unread_ms=_known({node: lag_ms([lag])[1] for node, lag in read.items()}),
         device_p50_ms=device[0],
         device_p99_ms=device[1],
         device_max_ms=device[2],
@@ -79,8 +88,8 @@ def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
     )
 
 
-def _known(shares: Mapping[str, float | None]) -> dict[str, float]:
-    return {node: percent for node, percent in shares.items() if percent is not None}
+def _known(values: Mapping[str, float | None]) -> dict[str, float]:
+    return {node: value for node, value in values.items() if value is not None}
 
 
 def window_section(workers: Iterable[Stopped]) -> dict[str, object]:
@@ -132,6 +141,8 @@ def meter_section(
                 "cpu_percent": meter.cpu_percent.get(node),
                 "throttled_percent": meter.throttled_percent.get(node),
                 "stalled_percent": meter.stalled_percent.get(node),
+                "schedule_lag_p99_ms": meter.late_ms.get(node),
+                "receive_lag_p99_ms": meter.unread_ms.get(node),
                 "messages": each.messages,
                 "wire_bytes_per_message": each.wire_bytes / each.messages if each.wire_bytes else None,
                 "acknowledgements": each.acknowledgements,

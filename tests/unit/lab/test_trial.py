@@ -103,6 +103,7 @@ def test_at_qos_0_nothing_waits_for_an_acknowledgement():
         ({"cpu_ns": SECOND_NS * 3 // 2}, {}, CALM, "generator CPU of publishers/0: 75 % is above 70 %"),
         ({}, {"cpu_ns": SECOND_NS * 9 // 5}, CALM, "generator CPU of subscribers/0: 90 % is above 80 %"),
         ({"lag_buckets": buckets(9_000_000), "lag_max_ns": 9_000_000}, {}, CALM, "schedule lag p99"),
+        ({"lag_buckets": buckets(9_000_000), "lag_max_ns": 9_000_000, "blocked": 1}, {}, CALM, "schedule lag p99"),
         ({}, {"receive_lag_buckets": buckets(30_000_000), "receive_lag_max_ns": 30_000_000}, CALM, "receive lag p99"),
         ({}, {}, replace(CALM, steal_percent=20.0), "CPU steal"),
         ({}, {}, replace(CALM, socket_backlog_bytes=200_000.0), "socket backlog"),
@@ -116,15 +117,6 @@ def test_a_broken_guard_says_nothing_about_the_broker_whatever_else_happened(pub
 
     assert trial.outcome is Outcome.LIMITED
     assert trial.why[0].startswith(guard)
-
-
-def test_messages_that_left_late_because_the_broker_did_not_take_them_are_the_brokers():
-    held_up = replace(PUBLISHERS, blocked=1, lag_buckets=buckets(90_000_000), lag_max_ns=90_000_000)
-
-    trial = judged(held_up, subscribers(*[99_000_000] * 100))
-
-    assert trial.outcome is Outcome.FAILED
-    assert trial.why == ("p99 of latency: 99 ms is above 10 ms",)
 
 
 def test_a_trial_is_not_limited_by_what_the_machine_did_before_it():

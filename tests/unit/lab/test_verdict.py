@@ -58,12 +58,29 @@ def test_what_held_a_worker_back_makes_a_run_invalid_where_it_is_more_than_the_l
     ]
 
 
-def test_lag_of_two_workers_is_merged_before_its_quantile_is_taken():
-    late, punctual = stopped(**lag(*[9_000_000] * 2)), stopped(**lag(*[1_000] * 98))
-    meter = read_meter({"publishers/0": late, "publishers/1": punctual})
+@pytest.mark.parametrize(("kind", "begin"), [("lag", "schedule lag"), ("receive_lag", "receive lag")])
+def test_each_worker_is_judged_alone_and_what_all_have_together_is_told(kind, begin):
+    """One late worker among many is not seen in the quantile of all, and its own messages are late all the same."""
+    lags = {"publishers/0": lag(*[1_000] * 1000), "publishers/1": lag(*[90_000_000] * 9), "devices/0": lag(30_000_000)}
+    meter = read_meter(
+        {node: stopped(**{name.replace("lag", kind, 1): value for name, value in each.items()})
+         for node, each in lags.items()}
+    )  # fmt: skip
 
-    assert meter.lag_p99_ms == pytest.approx(9, rel=0.01)
-    assert "schedule lag p99" in meter_reasons(meter, Guards())[0]
+    together = meter.lag_p99_ms if kind == "lag" else meter.receive_lag_p99_ms
+    assert together < 0.01
+    (reason,) = meter_reasons(meter, Guards())
+    assert reason.startswith(f"{begin} p99 of publishers/1: 89.65 ms")
+
+
+def test_of_all_workers_the_lag_is_merged_before_its_quantile_is_taken():
+    late, punctual = stopped(**lag(*[9_000_000] * 2)), stopped(**lag(*[1_000] * 98))
+
+    assert read_meter({"publishers/0": late, "publishers/1": punctual}).lag_p99_ms == pytest.approx(9, rel=0.01)
+
+
+def test_few_probes_that_leave_late_do_not_make_a_load_invalid():
+    assert meter_reasons(read_meter({"probe/0": stopped(**lag(9_000_000))}), Guards()) == []
 
 
 def test_a_window_that_was_still_too_narrow_makes_a_run_invalid():
