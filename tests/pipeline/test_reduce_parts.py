@@ -50,6 +50,22 @@ def test_probes_that_did_not_come_are_told_with_those_that_did(study, came, note
     assert of_kind(partials, "intended") == ([(len(came), 2_000_000, 2_000_000)] if came else [])
 
 
+@pytest.mark.parametrize(("late_ms", "is_told"), [(4.9, False), (5.1, True)])
+def test_probes_that_left_late_are_told_for_what_they_waited_is_in_one_of_the_two_latencies(study, late_ms, is_told):
+    due = [publication(seq, 2000 + 100 * seq, publisher=9) for seq in range(3)]
+    sent = [*due[:2], due[2] | {"sent_ns": due[2]["intended_ns"] + round(late_ms * 1e6)}]
+    partials = built(
+        study,
+        clients={"probe": {"publisher": 9, "topic": "probe", "granted_qos": 0}},
+        raw={"probe_publications": {"probe": sent}, "probe_deliveries": {"probe": [arrival(each, 6) for each in sent]}},
+    )
+
+    notes = [f"probes left up to {late_ms} ms (p99) after they were due, more than 5 ms"] if is_told else []
+    assert [row["reason"].partition(":")[0] for row in partials["note"]] == notes
+    assert of_kind(partials, "intended") == [(3, 6_000_000, 6_000_000)]
+    assert of_kind(partials, "sent") == [(3, round((6 - late_ms) * 1e6), 5_900_000)]
+
+
 def heard_by_device(sent, came):
     """(of which publication, taken for which) of each arrival."""
     return [arrival(sent[of], 3) | {"seq": seq, "intended_ns": None} for of, seq in came]

@@ -80,8 +80,8 @@ def _estimates(results: StudyDirectory, cells: Sequence[Row], about: Mapping[str
     runs = {row["run_id"]: row for row in _runs(results) if row["verdict"] == "valid"}
     found: Estimates = {(row["cell"], row["metric"]): row for row in cells if row["mean"] is not None}
     values: dict[tuple[str, str], list[float]] = {}
-    for row in read_table(results, "latency").to_pylist():
-        if row["group"] == "probe" and row["kind"] == "intended" and row["run_id"] in runs:
+    for row in _probes(read_table(results, "latency").to_pylist()):
+        if row["run_id"] in runs:
             values.setdefault((row["cell"], "latency.probe"), []).append(row["mean_ms"])
     for row in read_table(results, "resources").to_pylist():
         if row["run_id"] in runs and row["phase"] == "measure" and row["projected_per_s"] is not None:
@@ -100,6 +100,13 @@ def _estimates(results: StudyDirectory, cells: Sequence[Row], about: Mapping[str
                 "extrapolates": any(is_extrapolated(value) for value in several),
             }
     return found | _boxes(results)
+
+
+def _probes(rows: Sequence[Row]) -> list[Row]:
+    """One row a run: since the probe left, as the papers time it; where that was not imported, since it was due."""
+    probes = [row for row in rows if row["group"] == "probe"]
+    sent = {row["run_id"] for row in probes if row["kind"] == "sent"}
+    return [row for row in probes if row["kind"] == ("sent" if row["run_id"] in sent else "intended")]
 
 
 def _boxes(results: StudyDirectory) -> Estimates:

@@ -39,6 +39,7 @@ class Subscription:
 class ProbeFacts:
     publisher: int
     overhearing: tuple[int, ...]  # subscribers of the load whose filter matches the probe's topic
+    late_ms: float | None = None  # the study's guard over messages that leave late
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,7 @@ def _probe(manifest: Json) -> ProbeFacts | None:
         for subscription in _subscriptions(manifest)
         if any(topic_matches(each, probe["topic"]) for each in subscription.filters)
     )
-    return ProbeFacts(int(probe["publisher"]), overhearing)
+    return ProbeFacts(int(probe["publisher"]), overhearing, manifest.get("guards", {}).get("schedule_lag_p99_ms"))
 
 
 def _rule(manifest: Json) -> Topics | None:

@@ -7,7 +7,12 @@ from brokerlab.report.results import Row
 from brokerlab.report.table import Entry, Table, number, text
 
 _TIMES = ("mean_ms", "p50_ms", "p99_ms", "max_ms")
-_NAMES = {"there": "to the device", "device": "kept by the device"}
+_NAMES = {
+    "there": "to the device",
+    "device": "kept by the device",
+    "intended": "probe, since it was due",
+    "sent": "probe, since it left",
+}
 
 
 def beside(rows: Iterable[Row]) -> Table:
@@ -24,7 +29,7 @@ def _row(row: Row) -> tuple[Entry, ...]:
     is_bound = row["kind"] != "device"  # whose time is longer if the message came earlier than is known
     return (
         Entry(row["run_id"]),
-        Entry(_NAMES.get(row["kind"], "probe, there and back")),
+        Entry(_NAMES[row["kind"]]),
         Entry(count(row["n"])),
         *(Entry(latency_text(row, name, is_bound=is_bound)) for name in _TIMES),
     )

@@ -132,8 +132,8 @@ def is_by_payload(row: Row) -> bool:
 
 
 def is_beside(row: Row) -> bool:
-    """Whether a row of the latency table is of devices, or of the probe since its message was due."""
-    return row["kind"] in ("there", "device") or (row["group"] == "probe" and row["kind"] == "intended")
+    """Whether a row of the latency table is of devices, or of the probe."""
+    return row["kind"] in ("there", "device") or row["group"] == "probe"
 
 
 def _rows(results: StudyDirectory, name: str) -> list[Row]:

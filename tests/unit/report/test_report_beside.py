@@ -15,11 +15,12 @@ def test_only_what_is_no_load_stands_beside_it():
     rows = [timed("intended"), timed("sent"), timed("there"), timed("device"), timed("intended", "probe")]
     rows += [timed("sent", "probe"), timed("intended", "64 B")]
 
-    assert [is_beside(row) for row in rows] == [False, False, True, True, True, False, False]
+    assert [is_beside(row) for row in rows] == [False, False, True, True, True, True, False]
 
 
 def test_each_row_says_what_was_timed():
-    table = beside([timed("there"), timed("device"), timed("intended", "probe")])
+    table = beside([timed("there"), timed("device"), timed("intended", "probe"), timed("sent", "probe")])
 
-    assert [row[1].text for row in table.blocks[0]] == ["to the device", "kept by the device", "probe, there and back"]
+    names = ["to the device", "kept by the device", "probe, since it was due", "probe, since it left"]
+    assert [row[1].text for row in table.blocks[0]] == names
     assert beside([]).row_count == 0

@@ -24,10 +24,10 @@ _HEARD = ("subscriber", "publisher", "seq", "intended_ns", "received_ns", "resol
 _ANSWERED = ("publisher", "seq", "intended_ns", "sent_ns")
 
 
-def probe_tallies(run: RunFacts) -> tuple[dict[str, Tally], str | None]:
-    """Latencies of the probe's messages that were intended in the measure phase, by kind; and what is missing there."""
+def probe_tallies(run: RunFacts) -> tuple[dict[str, Tally], list[str]]:
+    """Latencies of the probe's messages that were intended in the measure phase, by kind; and what they leave out."""
     if run.probe is None:
-        return {}, None
+        return {}, []
     published = read_publications(
         _files(run, "probe_publications"), publishers=[run.probe.publisher], measure=run.measure
     )
@@ -39,9 +39,21 @@ def probe_tallies(run: RunFacts) -> tuple[dict[str, Tally], str | None]:
     tallies = {"intended": Tally(), "sent": Tally()}
     tallies["intended"].add(received - published.intended_ns[place], resolution_ns=resolution)
     tallies["sent"].add(received - published.sent_ns[place], resolution_ns=resolution)
-    probes = int(np.count_nonzero(published.is_measured))
-    missing = f"{probes - place.size} of {probes} probes did not come: its latencies are those of the others"
-    return tallies, missing if place.size < probes else None
+    probes, notes = int(np.count_nonzero(published.is_measured)), []
+    if place.size < probes:
+        notes.append(f"{probes - place.size} of {probes} probes did not come: its latencies are those of the others")
+    return tallies, notes + _late_probes(published.sent_ns[place] - published.intended_ns[place], run.probe.late_ms)
+
+
+def _late_probes(lag_ns: Longs, limit_ms: float | None) -> list[str]:
+    """Beside a load that takes every core a probe leaves late: its latency since it was due holds that."""
+    late_ms = float(np.quantile(lag_ns, 0.99, method="higher")) / 1e6 if lag_ns.size else 0.0
+    if limit_ms is None or late_ms <= limit_ms:
+        return []
+    return [
+        f"probes left up to {late_ms:.3g} ms (p99) after they were due, more than {limit_ms:g} ms: "
+        "their latency since then holds that wait, the one since they left does not"
+    ]
 
 
 def without_overheard(rows: pa.Table, run: RunFacts) -> pa.Table:

@@ -354,10 +354,10 @@ def _parts(work: Work) -> list[pa.RecordBatch]:
     publications, _ = read_run(run)
     echo = device_columns(run, publications)
     own = {(kind, ALL): tally for kind, tally in device_tallies(run, publications).items()}
-    probed, missing = probe_tallies(run)
+    probed, notes = probe_tallies(run)
     own |= {(kind, PROBE): tally for kind, tally in probed.items()}
     return [
-        *_partial_of_rows(run, "note", [{"reason": missing}] if missing else []),
+        *_partial_of_rows(run, "note", [{"reason": note} for note in notes]),
         *([] if echo is None else [partial(run, "echo", echo)]),
         *(batch for (kind, group), tally in own.items() if tally.n for batch in _latency(run, kind, group, tally)),
     ]
