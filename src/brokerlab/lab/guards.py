@@ -20,8 +20,8 @@ def meter_reasons(meter: Meter, guards: Guards) -> list[str]:
     if unread := _worst(meter.unread_ms, limit_ms=guards.receive_lag_p99_ms):
         reasons.append(f"receive lag p99{unread}, arrived bytes waited to be read")
     reasons += _held_reasons(meter, guards)
-    if meter.unsent:
-        reasons.append(f"{meter.unsent} messages that were due were not handed over before the end of drain")
+    if left := meter.unsent - meter.untaken:
+        reasons.append(f"{left} messages that were due were not handed over before the end of drain")
     if meter.cut_short is not None:
         reasons.append(
             f"a window of {meter.cut_short} messages was the limit: the warm-up was over before wider ones brought no "
@@ -33,6 +33,16 @@ def meter_reasons(meter: Meter, guards: Guards) -> list[str]:
             "one is tried; give the schedule a window"
         )
     return reasons
+
+
+def untaken_reasons(meter: Meter) -> list[str]:
+    """The broker is overloaded, unless a guard says that it was the generator that could do no more."""
+    if not meter.untaken:
+        return []
+    return [
+        f"the broker did not take {meter.untaken} messages that were due by the end of drain: sockets were full, "
+        "as many were in flight as may be, or connections were missing"
+    ]
 
 
 def _worst(lags_ms: Mapping[str, float], *, limit_ms: float) -> str:

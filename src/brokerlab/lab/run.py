@@ -22,7 +22,7 @@ from brokerlab.lab.cores import pin
 from brokerlab.lab.counting import CounterWatch, Ours
 from brokerlab.lab.description import describe_run
 from brokerlab.lab.faults import Faults, all_sent, faults_of
-from brokerlab.lab.guards import machine_reasons, meter_reasons
+from brokerlab.lab.guards import machine_reasons, meter_reasons, untaken_reasons
 from brokerlab.lab.networks import Record, capturing, open_ground
 from brokerlab.lab.probes import probes_section
 from brokerlab.lab.remote import below_prefix, open_way_in
@@ -378,7 +378,8 @@ class _Walk:
         )
         self._manifest.add("surroundings", asdict(around))
         is_planned = bool(self._faults)  # that connections end, and that something is not sent
-        guards = meter_reasons(replace(meter, unsent=0) if is_planned else meter, limits)
+        meter = replace(meter, unsent=0, untaken=0) if is_planned else meter
+        guards = meter_reasons(meter, limits)
         guards += table_reasons(stopped.values(), limits, is_planned=is_planned)
         guards += machine_reasons(around, limits, payload_bytes=largest_payload_bytes(self._run.cell.workload))
         searched = search_reasons(self._trials) if self._trials else []
@@ -387,5 +388,6 @@ class _Walk:
         collapsed = collapse_reasons(stopped, granted.values(), devices.values(), is_planned=is_planned)
         collapsed += table_refusals(stopped.values(), is_planned=is_planned)
         collapsed += [killed] if (killed := self._system.obituary()) else []
+        (guards or collapsed).extend(untaken_reasons(meter))
         invalid = [*self._ground.reasons, *self._ground.late_reasons(), *searched, *guards, *counted]
         return judge(collapsed, [*invalid, *self._system.reasons()])

@@ -2,7 +2,8 @@
 
 valid: none of the rules below is broken.
 invalid: the run is over, but its numbers are not the broker's: the generator was the limit, or counts disagree.
-collapsed: the broker did not carry the load to its end: it died, closed connections or refused subscriptions.
+collapsed: the broker did not carry the load to its end: it died, closed connections, refused subscriptions
+or did not take in time what was due.
 """
 
 from collections import Counter
@@ -35,6 +36,7 @@ class Meter:
     lag_p99_ms: float | None
     lag_max_ms: float | None
     unsent: int
+    untaken: int
     waited: int  # for the window in flight, which is the broker's time
     retransmissions: int
     written_off: int
@@ -70,6 +72,7 @@ def read_meter(stopped: Mapping[str, Stopped]) -> Meter:
         lag_p99_ms=p99_ms,
         lag_max_ms=max_ms,
         unsent=sum(each.unsent for each in stopped.values()),
+        untaken=sum(each.untaken for each in stopped.values()),
         waited=sum(each.waited for each in stopped.values()),
         retransmissions=sum(each.retransmissions for each in stopped.values()),
         written_off=sum(each.written_off for each in stopped.values()),
@@ -159,6 +162,7 @@ def meter_section(
         "closes": [asdict(closed) for each in stopped.values() for closed in each.closes],
         "refused_connects": sum(each.refused_connects for each in stopped.values()),
         "unsent": meter.unsent,
+        "untaken": meter.untaken,
         "retransmissions": meter.retransmissions,
         "written_off": meter.written_off,
         "receive_lag_ms": {

@@ -1,7 +1,7 @@
 """What a publishing worker says of itself: its CPU, how late it was and what waited, since the last order to go."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,11 +101,16 @@ class Account:
         )
 
 
-def published_facts(publishers: Sequence[Publisher], *, away: int | None) -> dict[str, Any]:
-    """Fields of Stopped."""
+def published_facts(
+    publishers: Sequence[Publisher], connected: Collection[Publisher], *, given_up: int
+) -> dict[str, Any]:
+    """Fields of Stopped; uses up what is left of the schedules."""
+    served = {id(each) for each in connected if each.room() and not each.is_blocked}
+    left = [(id(each) in served, each.unsent + each.still_due()) for each in publishers]
     return {
+        "unsent": sum(count for _, count in left) + given_up,
+        "untaken": sum(count for is_served, count in left if not is_served),
         "messages": sum(each.following for each in publishers),
         "wire_bytes": sum(each.wire_bytes for each in publishers),
         "resent": sum(each.resent for each in publishers),
-        "away": away,
     }

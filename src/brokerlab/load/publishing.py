@@ -181,9 +181,9 @@ class Publishing:
             self._openings.close()
         say_goodbye(self._open.values(), self._all, self._spec, log=self._log)
         return Stopped(
-            **published_facts(self._all, away=None if self._lives.is_single else len(self._away)),
+            **published_facts(self._all, self._open.values(), given_up=self._account.given_up),
+            away=None if self._lives.is_single else len(self._away),
             closed_by_broker=tuple(self._connections.closed_by_broker),
-            unsent=sum(each.unsent + each.still_due() for each in self._all) + self._account.given_up,
             acknowledgements=dict(zip(SEEN, self._seen.tolist(), strict=True)),
             **self._account.facts(),
             **connect_facts(self._openings),

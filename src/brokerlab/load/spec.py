@@ -286,6 +286,7 @@ class Stopped:
     wall_ns: int
     closed_by_broker: tuple[str, ...] = ()  # "client: reason"
     unsent: int = 0  # due, but not handed to the kernel when the run ended
+    untaken: int = 0  # of these: by publishers whose socket was full, who had no room in flight, or no connection
     lag_buckets: tuple[tuple[int, int], ...] = ()  # histogram of sent - intended in the measure phase
     lag_max_ns: int = 0
     acknowledgements: dict[str, int] = field(default_factory=dict)

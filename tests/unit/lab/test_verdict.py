@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from brokerlab.lab.guards import meter_reasons
+from brokerlab.lab.guards import meter_reasons, untaken_reasons
 from brokerlab.lab.verdict import COLLAPSED, INVALID, VALID, collapse_reasons, judge, read_meter, window_section
 from brokerlab.load.spec import Granted, Held, Stopped
 from brokerlab.stats.histogram import bucket_index
@@ -102,6 +102,15 @@ def test_messages_that_were_never_handed_over_make_a_run_invalid():
     meter = read_meter({"publishers/0": stopped(unsent=3)})
 
     assert meter_reasons(meter, Guards()) == ["3 messages that were due were not handed over before the end of drain"]
+    assert untaken_reasons(meter) == []
+
+
+def test_those_that_the_broker_did_not_take_are_its_own():
+    meter = read_meter({"publishers/0": stopped(unsent=3, untaken=2), "publishers/1": stopped(unsent=5, untaken=5)})
+
+    assert meter_reasons(meter, Guards()) == ["1 messages that were due were not handed over before the end of drain"]
+    (reason,) = untaken_reasons(meter)
+    assert reason.startswith("the broker did not take 7 messages")
 
 
 def test_closed_connections_and_refused_subscriptions_are_a_collapse():
