@@ -39,19 +39,28 @@ def read_share_percent(written: object) -> float:
 
 
 def read_template_text(written: object, info: ValidationInfo) -> str:
-    """The text of a template, which may stand in a file beside the study."""
+    """A template whose messages can be told apart."""
+    text = template_text(written, _folder(info))
+    read_template(text)
+    return text
+
+
+def template_text(written: object, folder: Path) -> str:
+    """The text of a template, which may stand in a file beside the study, in this folder."""
     if not isinstance(written, str) or not written.strip():
         raise RuleError("must be a JSON text with {seq} in it, or the name of a file that ends in .json")
-    if written.endswith(".json"):
-        written = _text_of(_beside(written, info))
-    read_template(written)
-    return written
+    return _text_of((folder / written).absolute()) if written.endswith(".json") else written
 
 
 def _beside(name: str, info: ValidationInfo) -> Path:
     """A file that a study names: where it is not absolute, from the folder of the study on."""
+    return (_folder(info) / name).absolute()
+
+
+def _folder(info: ValidationInfo) -> Path:
+    """Of the study."""
     folder: Path = (info.context or {}).get("folder", Path())
-    return (folder / name).absolute()
+    return folder
 
 
 def _text_of(path: Path) -> str:

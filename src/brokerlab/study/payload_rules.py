@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from brokerlab.study.document import Document, KeyPath
 from brokerlab.study.factors import read_content, read_payload_bytes
 from brokerlab.study.identity import FULL_BYTES, publisher_bytes
-from brokerlab.study.payload import PayloadPart
+from brokerlab.study.payload import PayloadPart, template_text
 from brokerlab.study.problems import RuleError
 from brokerlab.study.replay import records_of
 from brokerlab.study.template import read_template
@@ -104,7 +104,8 @@ def _check_identity(document: Document, payload: dict[str, Any]) -> None:
     if most < 2 or not isinstance(publish, str) or "{publisher}" in publish:
         return
     advice = "give each a topic of its own, with {publisher} in topics.publish"
-    if "template" in payload and "{publisher}" not in str(payload["template"]):
+    template = _template(document, payload)
+    if template is not None and "{publisher}" not in template:
         rule = f"without {{publisher}} the {most} publishers of one topic cannot be told apart: add it, or {advice}"
         document.add((*_PAYLOAD, "template"), rule)
     needed = publisher_bytes(Workload(publishers=most, topics=Topics(publish="one"))) + 1
@@ -139,16 +140,21 @@ def _most_publishers(document: Document) -> int:
 
 def _check_room(document: Document, payload: dict[str, Any]) -> None:
     """Every size must hold the text."""
-    text = payload["template"]
-    if not isinstance(text, str) or text.endswith(".json"):
-        return
     try:
-        needed = len(read_template(text).text)
+        needed = len(read_template(_template(document, payload) or "").text)
     except RuleError:
         return
     for path, size in sizes_of(document, payload):
         if size is not None and size < needed:
             document.add(path, f"is less than the {needed} B of the template")
+
+
+def _template(document: Document, payload: dict[str, Any]) -> str | None:
+    """Its text, also of one in a file; None where there is none, or it cannot be read, which the model says."""
+    try:
+        return template_text(payload["template"], Path(document.file).parent) if "template" in payload else None
+    except RuleError:
+        return None
 
 
 def sizes_of(document: Document, payload: dict[str, Any]) -> list[tuple[KeyPath, int | None]]:

@@ -63,6 +63,39 @@ def test_a_search_is_refused_where_messages_do_not_hold_their_time(problems, sma
     assert f"scenario.{said}" in str(found)
 
 
+@pytest.fixture
+def templates(tmp_path):
+    """Writes two templates beside the study: t.json, whose messages have 46 B, and named.json, of 67 B."""
+    (tmp_path / "t.json").write_text('{"seq": {seq}, "at": {intended_ns}}  \n', encoding="utf-8")
+    named = '{"seq": {seq}, "at": {intended_ns}, "publisher": {publisher}}'
+    (tmp_path / "named.json").write_text(named, encoding="utf-8")
+
+
+OF_FILE = "payload: {content: json, template: t.json}"
+TOLD_APART = "without {publisher} the 3 publishers of one topic cannot be told apart"
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ([OF_FILE], None),
+        (["payload: {content: json, template: t.json, size: 46 B}"], None),
+        (["payload: {content: json, template: t.json, size: 45 B}"], "is less than the 46 B of the template"),
+        (["payload: {content: json, template: none.json, size: 1 B}"], "no such file"),
+        ([OF_FILE, "publishers: 3", "topics: {publish: one, subscribe: one}"], TOLD_APART),
+        ([OF_FILE.replace("t.json", "named.json"), "publishers: 3", "topics: {publish: one, subscribe: one}"], None),
+    ],
+    ids=["sound", "room", "no room", "no file", "one topic", "named"],
+)
+def test_rules_see_the_text_of_a_template_in_a_file(read, problems, small, templates, keys, said):
+    text = with_keys(small, *keys)
+    if said is None:
+        read(text)
+    else:
+        (found,) = problems(text)
+        assert said in str(found)
+
+
 @pytest.mark.parametrize(
     ("more", "most", "said"),
     [
