@@ -9,11 +9,10 @@ import numpy as np
 from brokerlab.errors import UserError
 from brokerlab.lab.crossing import Door
 from brokerlab.load.spec import Client, Granted, WorkerSpec
-from brokerlab.load.topics import shared_filter
 from brokerlab.study.hearing import Flows, Longs, TopicIndex, flows_of
 from brokerlab.study.placing import Placed, placed
 from brokerlab.study.plan import PlannedRun
-from brokerlab.study.topics import expand, filters_of, pattern_of, topic_of, topics_of
+from brokerlab.study.topics import expand, filters_of, pattern_of, shared_filter, topic_of, topics_of
 from brokerlab.study.values import Roles, SubscribeAt, Topics, Workload
 from brokerlab.study.wills import WILL_PREFIX
 

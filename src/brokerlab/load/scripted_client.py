@@ -29,9 +29,9 @@ from brokerlab.load.packets import (
     Will,
 )
 from brokerlab.load.parser import Parser
-from brokerlab.load.topics import PROOF_PREFIX, SHARE, is_filter, own_filter
+from brokerlab.load.topics import PROOF_PREFIX, is_filter, own_filter
 from brokerlab.study.script import MALFORMED, Script
-from brokerlab.study.topics import topic_matches
+from brokerlab.study.topics import SHARE, topic_matches
 
 _REFUSED = 0x80
 _PACKET_IDS = range(1, 0x10000)

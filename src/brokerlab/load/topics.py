@@ -1,7 +1,7 @@
 """The topic of the readiness proof, and which texts are topic filters (MQTT 3.1.1, section 4.7)."""
 
 from brokerlab.load.spec import Client
-from brokerlab.study.topics import topics_of
+from brokerlab.study.topics import SHARE, topics_of
 from brokerlab.study.values import Workload
 
 # The readiness proof publishes below this level; nothing of a load does.
@@ -11,18 +11,10 @@ PROOF_PREFIX = "brokerlab-proof/"
 PROBE_PREFIX = "brokerlab-probe/"
 
 
-SHARE = "$share/"
-
-
 def own_topics(client: Client, workload: Workload) -> list[str]:
     """The topics of a publisher; one that is alone stands in its client, whatever made it."""
     topics = workload.topics
     return topics_of(topics, client.number) if topics.count > 1 else [client.topic]
-
-
-def shared_filter(group: str, topic_filter: str) -> str:
-    """The filter of a shared subscription (MQTT 5.0 section 4.8.2; Mosquitto and others know it before 5.0)."""
-    return f"{SHARE}{group}/{topic_filter}"
 
 
 def own_filter(text: str) -> str:

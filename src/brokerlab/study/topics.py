@@ -17,6 +17,7 @@ from brokerlab.study.problems import RuleError, refuse_unknown
 from brokerlab.study.values import Topics
 
 CONTROL_TOPIC = "brokerlab-control/start"  # has the messages of `start: control`
+SHARE = "$share/"
 LONGEST_BYTES = 65_535  # MQTT 3.1.1 section 4.7.3: topics are UTF-8 strings with a length of two bytes
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
@@ -61,6 +62,11 @@ def filters_of(topics: Topics, subscriber: int, *, publishers: int) -> tuple[str
     )
 
 
+def shared_filter(group: str, topic_filter: str) -> str:
+    """The filter of a shared subscription (MQTT 5.0 section 4.8.2; Mosquitto and others know it before 5.0)."""
+    return f"{SHARE}{group}/{topic_filter}"
+
+
 def pattern_of(topics: Topics) -> str:
     """What all topics have in common, with a level that no filter names for each level of padding."""
     return topics.publish + "/\0" * added_levels(topics)
@@ -88,6 +94,7 @@ def check_padding(topics: Topics, *, publishers: int) -> None:
     if added < 0:
         raise RuleError(f"the topics have {levels} levels already; give a depth of at least that")
     if topics.length_bytes is None:
+        _check_length("the longest of the topics", topic_of(topics, publishers - 1, topics.count - 1))
         return
     if added == 0:
         raise RuleError(f"a length needs one more level to fill; give a depth of at least {levels + 1}, or none")
@@ -95,6 +102,21 @@ def check_padding(topics: Topics, *, publishers: int) -> None:
     least = len(longest.encode()) + 2 * added
     if topics.length_bytes < least:
         raise RuleError(f"the longest of the topics with its padding has {least} bytes; give at least that")
+
+
+def check_filters(topics: Topics, *, publishers: int, subscribers: int) -> None:
+    """Refuses filters that padding makes too long, or the group of a shared subscription, which is a part of them."""
+    for pattern in patterns_of(topics):
+        text = expand(pattern, publisher=publishers - 1, subscriber=subscribers - 1, topic=topics.count - 1)
+        longest = _padded_filter(text, topics)
+        _check_length("the longest of the filters", longest)
+        for group in topics.share:
+            _check_length(f"the filter with {SHARE}{group}/ before it", shared_filter(group, longest))
+
+
+def _check_length(what: str, text: str) -> None:
+    if (length_bytes := len(text.encode())) > LONGEST_BYTES:
+        raise RuleError(f"{what} has {length_bytes} bytes; MQTT has {LONGEST_BYTES} at most")
 
 
 def _expanded(pattern: str, *, publishers: int, count: int) -> Iterator[str]:

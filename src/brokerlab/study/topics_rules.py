@@ -71,6 +71,7 @@ def _check(workload: Workload) -> None:
         return  # there nobody hears by a filter of its own
     if not any(topics.may_match(each, named.publish) for each in topics.patterns_of(named)):
         raise RuleError(f'{_filters(named)} no topic of "{named.publish}"')
+    topics.check_filters(named, publishers=workload.publishers, subscribers=workload.subscribers)
     filters = topics.filter_count(named, publishers=workload.publishers) * workload.subscribers
     if filters > _MOST_FILTERS:
         raise RuleError(f"all subscribers together would have {filters} filters; the most are {_MOST_FILTERS}")

@@ -22,6 +22,9 @@ scenario:
 """
 
 
+LONG = "x" * 65_526  # with $share/a/ before it as long as a filter may be
+
+
 def shape(workload, *, variables="", driver="amqtt"):
     text = SHAPE.replace("WORKLOAD", workload).replace("VARIABLES", variables)
     return text.replace("DRIVER", driver)
@@ -50,6 +53,12 @@ def test_shared_groups_are_read_and_written_back(read_shared):
     assert read_shared(shape("topics: {share: a}")).scenario.workload.topics.share == ("a",)
 
 
+def test_a_group_and_its_filter_may_be_as_long_as_a_topic(read_shared):
+    study = read_shared(shape(f"topics: {{share: a, subscribe: {LONG}, publish: {LONG}}}"))
+
+    assert study.scenario.workload.topics.subscribe == LONG
+
+
 def test_topics_depth_length_and_retain_are_factors(read):
     study = read(
         shape(
@@ -75,6 +84,7 @@ def test_topics_depth_length_and_retain_are_factors(read):
         ("topics: {depth: 1}", "", "2 levels already"),
         ("topics: {length: 5 B}", "", "give at least that"),
         ("topics: {length: 70000}", "", "must be from 1 B to 65535 B"),
+        (f'topics: {{publish: a, subscribe: ["#", {LONG}/+], depth: 5}}', "", "filters has 65536 bytes"),
         ('topics: {subscribe: ["a/#", "b/#"]}', "", 'none of the filters "a/#", "b/#" matches'),
         ("topics: {share: a}", "subscribers: [1]", "has no shared subscriptions"),
         ("topics: {subscribe_at: later}", "", "unknown time to subscribe"),
@@ -110,6 +120,8 @@ def test_impossible_shapes_are_refused(problems, workload, variables, rule):
         ('topics: {share: a, subscribe: ["brokerlab/#", "x"]}', "", "no list and no placeholder"),
         ("topics: {share: a/b}", "", "a name is 1 to 64 letters"),
         ("topics: {share: [a, a]}", "", "list of different ones"),
+        (f"topics: {{share: [a, bc], subscribe: {LONG}, publish: {LONG}}}", "", "$share/bc/ before it has 65536 bytes"),
+        (f'topics: {{share: [a], depth: 6, subscribe: {LONG}, publish: "{LONG}"}}', "", "topics has 65536 bytes"),
         ("topics: {share: a, subscribe_at: after}, retain: true", "", "get nothing retained"),
     ],
 )
