@@ -41,6 +41,18 @@ def test_messages_are_traced_as_they_came(study):
     assert [told(row) for row in trace_rows(read_facts(run), most=10)] == [(1, 2, None, 1.0), (2, 1, 39.0, 50.0)]
 
 
+def test_messages_due_at_one_time_have_numbers_of_their_own(study):
+    """Records of a file may have the same time, and need not be in order of it; of equals the earlier sent is first."""
+    due_ms = [2010, 2000, 2010, 2010]  # so numbers 2, 1, 3 and 4; the third of them is lost
+    sent = [publication(seq, ms) for seq, ms in enumerate(due_ms)]
+    rows = [arrival(sent[1], 1), arrival(sent[3], 2), arrival(sent[0], 5)]
+    run = RunBuilder().write(study, publications={"p": sent}, deliveries={"s": rows})
+
+    found = [told(row) for row in trace_rows(read_facts(run), most=10)]
+
+    assert found == [(1, 1, None, 1.0), (2, 4, 11.0, 2.0), (3, 2, 3.0, 5.0)]
+
+
 def test_a_trace_ends_where_nobody_would_look_any_more(study):
     run = write_flow(study, [1] * 30)
 

@@ -47,6 +47,7 @@ class FirstArrivals:
     """Sorted by flow, and within a flow in order of arrival."""
 
     flow: Longs
+    publication: Longs  # its place in Publications
     received_ns: Longs
     intended_ns: Longs
     sent_ns: Longs
@@ -246,6 +247,7 @@ class Ledger:
         publication = arrivals.publication[rows]
         return FirstArrivals(
             flow=arrivals.flow[rows],
+            publication=publication,
             received_ns=arrivals.received_ns[rows],
             intended_ns=publications.intended_ns[publication],
             sent_ns=publications.sent_ns[publication],

@@ -40,28 +40,35 @@ def _rows(work: Work, *, most: int) -> Iterator[dict[str, Any]]:
     for flow, portions in sorted(arrived.items()):
         publisher = int(expected.flows.publisher[flow])
         is_known = run.origin.knows(INTENDED) and (is_timed is None or bool(is_timed[flow]))
-        due_ns = _due_ns(publications, publisher) if is_known else None
+        numbers = _numbers(publications, publisher) if is_known else None
         about = {
             "run_id": run.run_id,
             "subscriber": int(expected.subscribers[expected.flows.subscriber[flow]]),
             "publisher": int(publications.publishers[publisher]),
         }
-        received, intended = (
-            np.concatenate([getattr(part, name) for part in portions])[:most] for name in ("received_ns", "intended_ns")
+        received_ns, intended_ns, publication = (
+            np.concatenate([getattr(part, name) for part in portions])[:most]
+            for name in ("received_ns", "intended_ns", "publication")
         )
-        yield from ({**about, **row} for row in _trace(received, intended, due_ns))
+        message = None if numbers is None else numbers[publication - publications.base[publisher]]
+        yield from ({**about, **row} for row in _trace(received_ns, intended_ns, message))
 
 
-def _due_ns(publications: Publications, publisher: int) -> Longs:
-    """When the measured messages of this publisher (by its place) were due."""
+def _numbers(publications: Publications, publisher: int) -> Longs:
+    """By seq, from 1, the places of the measured messages of this publisher (by its place) by the time they were due.
+
+    Of those due at one time, as records of a file may be, the one with the lower seq comes first.
+    """
     own = slice(int(publications.base[publisher]), int(publications.base[publisher + 1]))
-    due_ns: Longs = np.sort(publications.intended_ns[own][publications.is_measured[own]])
-    return due_ns
+    measured = np.flatnonzero(publications.is_measured[own])
+    numbers = np.zeros(own.stop - own.start, dtype=np.int64)
+    due = np.argsort(publications.intended_ns[own][measured], kind="stable")
+    numbers[measured[due]] = np.arange(1, measured.size + 1)
+    return numbers
 
 
-def _trace(received_ns: Longs, intended_ns: Longs, due_ns: Longs | None) -> Iterator[dict[str, Any]]:
+def _trace(received_ns: Longs, intended_ns: Longs, message: Longs | None) -> Iterator[dict[str, Any]]:
     apart_ns = np.diff(received_ns)
-    message = None if due_ns is None else np.searchsorted(due_ns, intended_ns) + 1
     for at in range(received_ns.size):
         yield {
             "place": at + 1,

@@ -10,7 +10,7 @@ TRACES = schema(
     subscriber=INT,  # this and the next: the flow
     publisher=LONG,
     place=LONG,  # from 1, among the first arrivals of publications intended in the measure phase, as they came
-    message=LONG,  # from 1, among those publications by the time they were due; null: not known which it is
+    message=LONG,  # from 1, among those publications by the time they were due, then by seq; null: not known
     apart_ms=REAL,  # since the arrival before it; null for the first
     latency_ms=REAL,  # since the intended time; null: not known which message it is
 )
