@@ -1,7 +1,7 @@
 """Devices and the probe beside the load, from their own raw files; countable on paper (S-12, C-03)."""
 
 import pytest
-from pipeline_runs import DEFAULTS, RunBuilder, arrival, publication
+from pipeline_runs import DEFAULTS, MS, RunBuilder, arrival, publication
 from test_reduce_ledger import partials_of
 
 pytestmark = pytest.mark.pipeline
@@ -64,6 +64,43 @@ def test_probes_that_left_late_are_told_for_what_they_waited_is_in_one_of_the_tw
     assert [row["reason"].partition(":")[0] for row in partials["note"]] == notes
     assert of_kind(partials, "intended") == [(3, 6_000_000, 6_000_000)]
     assert of_kind(partials, "sent") == [(3, round((6 - late_ms) * 1e6), 5_900_000)]
+
+
+def test_a_probe_is_not_known_less_than_it_took(study):
+    sent = [publication(seq, 2000 + 100 * seq, publisher=9) for seq in range(2)]
+    partials = built(
+        study,
+        clients={"probe": {"publisher": 9, "topic": "probe", "granted_qos": 0}},
+        raw={
+            "probe_publications": {"probe": sent},
+            "probe_deliveries": {"probe": [arrival(each, 2, resolution_ns=5 * MS) for each in sent]},
+        },
+    )
+
+    assert resolutions(partials) == {"intended": (4 * MS, 2 * MS), "sent": (3_800_000, 1_900_000)}
+
+
+def test_a_device_had_a_message_no_earlier_than_it_was_due_and_may_have_kept_it_so_much_longer(study):
+    """3 ms on the way there, known to 5 and to 1 ms: 3 and 1 ms; kept for 0.1 ms, and as much longer."""
+    sent = [publication(seq, 2000 + 100 * seq) for seq in range(2)]
+    answers = [publication(seq, 2003 + 100 * seq) for seq in range(2)]
+    heard = [arrival(each, 3, resolution_ns=ms * MS) for each, ms in zip(sent, (5, 1), strict=True)]
+    partials = built(
+        study,
+        clients={"devices": [{"device": 0, "filter": "t/0", "topic": "r/0", "granted_qos": 0}]},
+        raw={
+            "publications": {"p": sent},
+            "device_deliveries": {"d": heard},
+            "device_publications": {"d": answers},
+        },
+    )
+
+    assert of_kind(partials, "device") == [(2, 100_000, 100_000)]
+    assert resolutions(partials) == {"there": (4 * MS, 3 * MS), "device": (4 * MS, 3 * MS)}
+
+
+def resolutions(partials):
+    return {row["kind"]: (row["resolution_sum_ns"], row["resolution_max_ns"]) for row in partials["moments"]}
 
 
 def heard_by_device(sent, came):

@@ -154,7 +154,30 @@ def test_nothing_may_have_come_before_it_was_due(study):
     sent = four_messages()
     arrivals = [arrival(message, 3, resolution_ns=(5 if message["seq"] else 1) * 1_000_000) for message in sent]
     run = RunBuilder().write(study, publications={"p": sent}, deliveries={"s": arrivals})
-    (earliest,) = [row for row in partials_of(run)["moments"] if row["kind"] == "earliest"]
+    partials = partials_of(run)
+    moments = {row["kind"]: row for row in partials["moments"]}
+    earliest = moments["earliest"]
+    (rhythm,) = partials["rhythm"]
 
     assert (earliest["n"], earliest["min_ns"], earliest["max_ns"]) == (4, 0, 2_000_000)
     assert (earliest["zero_count"], earliest["negative_count"]) == (3, 0)
+    # As much is not known of each: 1, 3, 3 and 3 ms; since they were sent, which took 0.1 ms, 1, 2.9, 2.9 and 2.9.
+    assert [resolution_of(moments[kind]) for kind in ("intended", "earliest", "sent")] == [
+        (10_000_000, 3_000_000), (10_000_000, 3_000_000), (9_700_000, 2_900_000),
+    ]  # fmt: skip
+    assert rhythm["resolution_mean_ns"] == 2_500_000
+
+
+def test_an_arrival_that_cannot_be_told_from_others_keeps_the_resolution_of_its_read(study):
+    """When it was due is not known then, so it may have come at any time within its read."""
+    sent = four_messages()
+    arrivals = [without_number(message, 3, message["seq"]) | {"resolution_ns": 5_000_000} for message in sent[:3]]
+    run = RunBuilder(more={"identity": {"form": "order"}}).write(
+        study, publications={"p": sent}, deliveries={"s": arrivals}
+    )
+
+    assert [row["resolution_mean_ns"] for row in partials_of(run)["rhythm"]] == [5_000_000]
+
+
+def resolution_of(moments):
+    return moments["resolution_sum_ns"], moments["resolution_max_ns"]

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
-from brokerlab.pipeline.reduce.latency import Tally
+from brokerlab.pipeline.reduce.latency import Tally, unknown_ns
 from brokerlab.pipeline.reduce.ledger import FirstArrivals
 from brokerlab.pipeline.reduce.raw import Bools
 
@@ -23,7 +21,7 @@ class Latencies:
     ) -> None:
         self._classes, self._is_crossing, self._has_sent_times = payload_classes, is_crossing, has_sent_times
         self._tallies: dict[tuple[str, str], Tally] = {}
-        self._earliest = Tally()
+        self._earliest = Tally(ends_with_arrival=False)
 
     def add(self, measured: FirstArrivals) -> None:
         latencies = {"intended": measured.received_ns - measured.intended_ns}
@@ -34,9 +32,9 @@ class Latencies:
                 tally = self._tallies.setdefault((kind, group), Tally())
                 tally.add(ns[members], resolution_ns=measured.resolution_ns[members])
 
-        # Nothing comes before it is due, whatever is known of its arrival.
-        ns, resolution_ns = latencies["intended"], measured.resolution_ns
-        self._earliest.add(np.maximum(ns - resolution_ns, np.minimum(ns, 0)), resolution_ns=resolution_ns)
+        ns = latencies["intended"]
+        resolution_ns = unknown_ns(measured.resolution_ns, of=ns)
+        self._earliest.add(ns - resolution_ns, resolution_ns=resolution_ns)
 
     def _groups(self, measured: FirstArrivals) -> Iterator[tuple[str, Bools | slice]]:
         yield ALL, slice(None)

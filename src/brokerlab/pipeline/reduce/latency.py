@@ -13,10 +13,20 @@ from brokerlab.stats.histogram import (
 )
 
 
+def unknown_ns(resolution_ns: Longs, *, of: Longs) -> Longs:
+    """How much less each of some durations up to an arrival may be; NOT_TOLD where that is not known.
+
+    No more than the whole of it, however late the arrival was read: nothing comes before it is sent.
+    """
+    return np.minimum(resolution_ns, np.maximum(of, 0))
+
+
 class Tally:
     """Takes durations in any portions."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, ends_with_arrival: bool = True) -> None:
+        """`ends_with_arrival`: whether the arrival whose resolution is given is the end of each duration."""
+        self._ends_with_arrival = ends_with_arrival
         self.n = 0
         self.sum_ns = self.sum_of_squares_ns2 = self.resolution_sum_ns = 0.0
         self.min_ns = self.max_ns = self.resolution_max_ns = 0  # without meaning while n is 0
@@ -26,6 +36,8 @@ class Tally:
     def add(self, ns: Longs, *, resolution_ns: Longs) -> None:
         if ns.size == 0:
             return
+        if self._ends_with_arrival:
+            resolution_ns = unknown_ns(resolution_ns, of=ns)
         least, most, coarsest = int(ns.min()), int(ns.max()), int(resolution_ns.max())
         self.min_ns = min(self.min_ns, least) if self.n else least
         self.max_ns = max(self.max_ns, most) if self.n else most

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from brokerlab.pipeline.manifests import RunFacts
 from brokerlab.pipeline.reduce.expectation import places_of
-from brokerlab.pipeline.reduce.latency import Tally
+from brokerlab.pipeline.reduce.latency import Tally, unknown_ns
 from brokerlab.pipeline.reduce.publications import Publications, read_publications
 from brokerlab.pipeline.reduce.raw import Bools, Longs, longs, longs_or_zero, read_files, resolutions
 
@@ -97,16 +97,18 @@ def device_tallies(run: RunFacts, published: Publications) -> dict[str, Tally]:
     """How long messages took to the devices, and how long these kept them, by kind; of the measure phase."""
     if not run.devices:
         return {}
-    there, kept = Tally(), Tally()
+    there, kept = Tally(), Tally(ends_with_arrival=False)
     heard = _table(run, "device_deliveries", _HEARD)
     place, rows = _first_arrivals(heard, published)
-    is_measured = published.is_measured[place]
     if run.window is not None:
-        is_measured &= _is_whole(heard, published, place)
-    place, rows = place[is_measured], rows[is_measured]
-    resolution = resolutions(heard)[rows]
-    there.add(longs(heard, "received_ns")[rows] - published.intended_ns[place], resolution_ns=resolution)
-    kept_ns, of_arrival = _kept_ns(heard, _table(run, "device_publications", _ANSWERED), published)
+        is_known = _is_whole(heard, published, place)
+        place, rows = place[is_known], rows[is_known]
+    there_ns = longs(heard, "received_ns")[rows] - published.intended_ns[place]
+    resolution = resolutions(heard)
+    resolution[rows] = unknown_ns(resolution[rows], of=there_ns)
+    is_measured = published.is_measured[place]
+    there.add(there_ns[is_measured], resolution_ns=resolution[rows][is_measured])
+    kept_ns, of_arrival = _kept_ns(heard, _table(run, "device_publications", _ANSWERED), published, resolution)
     kept.add(kept_ns, resolution_ns=of_arrival)
     return {THERE: there, DEVICE: kept}
 
@@ -122,12 +124,12 @@ def _is_whole(heard: pa.Table, published: Publications, place: Longs) -> Bools:
     return is_whole
 
 
-def _kept_ns(heard: pa.Table, answered: pa.Table, published: Publications) -> tuple[Longs, Longs]:
+def _kept_ns(heard: pa.Table, answered: pa.Table, published: Publications, resolution: Longs) -> tuple[Longs, Longs]:
     """From the arrival of a message of the measure phase at a device to its answer, and the arrival's resolution.
 
     A device answers in the order in which it hears: its answer k belongs to the k-th message that it heard.
     """
-    place, device, resolution = _places(heard, published), longs(heard, "subscriber"), resolutions(heard)
+    place, device = _places(heard, published), longs(heard, "subscriber")
     owner, seq = longs(answered, "publisher"), longs(answered, "seq")
     received, (sent, is_sent) = longs(answered, "intended_ns"), longs_or_zero(answered, "sent_ns")
     found = [np.zeros((2, 0), dtype=np.int64)]

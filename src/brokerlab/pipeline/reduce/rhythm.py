@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from brokerlab.pipeline.reduce.expectation import Expectation
+from brokerlab.pipeline.reduce.latency import unknown_ns
 from brokerlab.pipeline.reduce.ledger import FirstArrivals
 from brokerlab.pipeline.reduce.publications import Publications
 from brokerlab.pipeline.reduce.raw import NOT_TOLD, Longs, stretches
@@ -26,10 +27,13 @@ class Rhythm:
 
     def add(self, measured: FirstArrivals) -> None:
         received_ns, latency_ns = measured.received_ns, measured.received_ns - measured.intended_ns
+        resolution_ns = measured.resolution_ns
+        if self._has_latency:
+            resolution_ns = unknown_ns(resolution_ns, of=latency_ns)
         for start, end in stretches(measured.flow):
             own = self._portions.setdefault(int(measured.flow[start]), [])
             own.append((received_ns[start:end], latency_ns[start:end]))
-            self._add_resolution(int(measured.flow[start]), measured.resolution_ns[start:end])
+            self._add_resolution(int(measured.flow[start]), resolution_ns[start:end])
 
     def _add_resolution(self, flow: int, resolution_ns: Longs) -> None:
         is_told = int(resolution_ns.min()) != NOT_TOLD
