@@ -7,7 +7,7 @@ from brokerlab.load import wire
 from brokerlab.load.features5 import tell_again
 from brokerlab.load.messages import Messages
 from brokerlab.load.packets import PubRel
-from brokerlab.load.ring import Ring
+from brokerlab.load.ring import ACKED, Ring
 
 _DUP = 0x08
 _MANY = 4096
@@ -33,9 +33,11 @@ class Received:
 
 
 def again(seq: int, messages: Messages, ring: Ring, received: Received | None, level: int) -> bytes:
-    """The message with DUP, or where the broker has it already, its release."""
-    packet_id = wire.packet_id(seq)
+    """The message with DUP, or where the broker has it already, its release; which of both is noted in the ring."""
+    packet_id, marks, place = wire.packet_id(seq), ring.rows[ACKED], ring.place(seq)
+    marks[place] &= ~wire.RECOVERED
     if received is not None and packet_id in received:
+        marks[place] |= wire.RECOVERED
         return PubRel(packet_id).encode(level)
     tell_again(messages)  # each in full: a broker that has one already may pass over it, and over what it tells
     block = messages.build(seq, ring.intended(seq, 1)[0])

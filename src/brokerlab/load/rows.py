@@ -14,7 +14,7 @@ from brokerlab.load.ring import FIRST_SIZE
 from brokerlab.load.spec import Client, WorkerSpec
 from brokerlab.load.tally import Tally
 from brokerlab.load.topics import own_topics
-from brokerlab.load.wire import NO_SUBSCRIBERS, TIME
+from brokerlab.load.wire import NO_SUBSCRIBERS, TIME, UNHEARD
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import DELIVERIES, PUBLICATIONS
 
@@ -107,7 +107,7 @@ class PublicationRows:
     def _batch(self, rows: Longs) -> pa.RecordBatch:
         publisher, seq, intended, sent, acked, size = rows
         is_refused = acked < 0
-        is_unheard = ~is_refused & (acked > TIME)
+        is_unheard = ~is_refused & (acked & UNHEARD != 0)
         columns = [
             pa.array(publisher.astype(np.int32)),
             pa.array(seq),

@@ -40,8 +40,10 @@ MALFORMED = 2
 FULL = 3  # no room for another row or acknowledgement: empty the output and call again
 
 NO_SUBSCRIBERS = 0x10  # MQTT 5.0 section 3.4.2.1: the broker has the message, and nobody who hears it
+UNKNOWN_ID = 0x92  # section 3.7.2.1: in PUBCOMP no error during recovery, at other times the two do not agree
 UNHEARD = 1 << 62  # says so in a ring, beside the time, which is smaller
-TIME = UNHEARD - 1
+RECOVERED = 1 << 61  # a message in a ring whose PUBREL was sent again, in a session that was taken up again
+TIME = RECOVERED - 1
 
 _FARTHEST = 10_000_000  # a sequence number that is further ahead is that of a foreign message
 
@@ -271,6 +273,7 @@ def walk_acknowledgements(
     Messages oldest <= seq < following are in flight; message seq lies at seq modulo the ring's size, a power of two.
     A refused message (MQTT 5.0: a reason code from 0x80 on) is finished but not acknowledged: the negative of
     the code is its mark in the ring. One of which the broker says that nobody hears it has UNHEARD beside its time.
+    One that is RECOVERED is acknowledged also where the broker knows its identifier no more: it was through before.
     `seen` counts PUBACK, PUBREC, PUBCOMP, identifiers that are not in flight, and refusals.
     Returns (next position, oldest message in flight now, newly acknowledged, bytes of PUBRELs, why it stopped).
     """
@@ -298,6 +301,8 @@ def walk_acknowledgements(
         identifier = np.int64(buffer[begin]) << 8 | buffer[begin + 1]
         seq = oldest + (identifier - 1 - oldest % 65_535) % 65_535
         is_known = identifier > 0 and seq < following and acked_ns[seq & mask] & TIME == 0
+        if kind == 7 and reason == UNKNOWN_ID and is_known and acked_ns[seq & mask] & RECOVERED != 0:
+            reason = 0
         unheard = UNHEARD if reason == NO_SUBSCRIBERS else 0
         seen[1 if kind == 5 else 0 if kind == 4 else 2] += 1
         if reason >= 0x80:
@@ -310,7 +315,7 @@ def walk_acknowledgements(
             if is_known:
                 acked_ns[seq & mask] = unheard  # its time comes with PUBCOMP
         elif is_known:
-            acked_ns[seq & mask] = now_ns | unheard | acked_ns[seq & mask]
+            acked_ns[seq & mask] = now_ns | unheard | acked_ns[seq & mask] & UNHEARD
             count += 1
         if not is_known:
             seen[3] += 1

@@ -12,7 +12,7 @@ from brokerlab.errors import RunError
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.messages import messages_of
 from brokerlab.load.opening import open_one
-from brokerlab.load.packets import ConnAck, Connect, Disconnect, PingResp, PubAck, PubComp, Publish, PubRec
+from brokerlab.load.packets import ConnAck, Connect, Disconnect, PingResp, PubAck, PubComp, Publish, PubRec, PubRel
 from brokerlab.load.parser import Parser
 from brokerlab.load.properties import MAXIMUM_QOS, RECEIVE_MAXIMUM, SERVER_KEEP_ALIVE, USER_PROPERTY
 from brokerlab.load.publisher import Publisher
@@ -79,6 +79,91 @@ def test_refused_message_is_finished_with_its_reason_and_not_acknowledged(wires,
     assert (written.column("acked_ns"), written.column("reason_code")) == ([None], [0x97])
     ours.close()
     assert theirs.recv(1) == b""  # no PUBREL for a refused message
+
+
+def test_a_release_that_the_broker_knows_nothing_of_is_a_refusal_within_a_connection(wires):
+    """Section 3.7.2.1: outside of recovery the two do not agree on the session, so nobody knows what became of it."""
+    ours, theirs = wires
+    written = Written()
+    publisher, rows = make(ours, qos=2, written=written)
+    publisher.send(np.array([1, 2]))
+
+    answer(publisher, theirs, PubRec(1), PubComp(1, 0x92), PubRec(2), PubComp(2))
+
+    publisher.record(everything=True)
+    rows.flush()
+    assert [at_ns is not None for at_ns in written.column("acked_ns")] == [False, True]
+    assert written.column("reason_code") == [0x92, None]
+    assert publisher.seen.tolist() == [0, 2, 2, 0, 1]
+
+
+@pytest.mark.parametrize("is_unheard", [False, True])
+def test_a_release_that_is_sent_again_may_be_known_no_more(wires, is_unheard):
+    """Section 3.7.2.1: no error during recovery. PUBCOMP was lost with the connection; only what is released is done.
+
+    The first message was received before, the second not: what its own PUBREL meets with is no matter of recovery.
+    """
+    ours, theirs = wires
+    written = Written()
+    publisher, rows = make(ours, qos=2, written=written)
+    publisher.keep_session()
+    publisher.send(np.array([1, 2]))
+    answer(publisher, theirs, PubRec(1, 0x10 if is_unheard else 0))
+
+    publisher.leave()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        publisher.join(TcpStream(ours), receive_maximum=9, is_resumed=True)
+        assert [type(packet) for packet in Parser(5).feed(theirs.recv(65536))] == [PubRel, Publish]
+        answer(publisher, theirs, PubComp(1, 0x92), PubRec(2), PubComp(2, 0x92))
+
+    publisher.record(everything=True)
+    rows.flush()
+    assert [at_ns is not None for at_ns in written.column("acked_ns")] == [True, False]
+    assert written.column("reason_code") == [0x10 if is_unheard else None, 0x92]
+    assert publisher.seen.tolist() == [0, 2, 2, 0, 1]
+
+
+def test_recovery_is_over_where_the_broker_has_lost_the_session(wires):
+    """On the third connection the message is sent anew; until then nothing is known of it, and no reason either."""
+    ours, theirs = wires
+    written = Written()
+    publisher, rows = make(ours, qos=2, written=written)
+    publisher.keep_session()
+    publisher.send(np.array([1, 2]))
+    answer(publisher, theirs, PubRec(1), PubRec(2))
+    for is_resumed in (True, False):
+        publisher.leave()
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            publisher.join(TcpStream(ours), receive_maximum=9, is_resumed=is_resumed)
+            assert {type(packet) for packet in Parser(5).feed(theirs.recv(65536))} == {
+                PubRel if is_resumed else Publish
+            }
+            if not is_resumed:
+                answer(publisher, theirs, PubComp(1, 0x92))
+
+    publisher.record(everything=True)
+    rows.flush()
+    assert (written.column("acked_ns"), written.column("reason_code")) == ([None, None], [0x92, None])
+
+
+def test_a_release_that_is_sent_again_and_not_answered_has_no_reason(wires):
+    ours, theirs = wires
+    written = Written()
+    publisher, rows = make(ours, qos=2, written=written)
+    publisher.keep_session()
+    publisher.send(np.array([1]))
+    answer(publisher, theirs, PubRec(1))
+    publisher.leave()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        publisher.join(TcpStream(ours), receive_maximum=9, is_resumed=True)
+
+    publisher.record(everything=True)
+    rows.flush()
+    assert (written.column("acked_ns"), written.column("reason_code")) == ([None], [None])
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ PUBLISHES = st.builds(
     retain=st.booleans(),
     properties=PROPERTIES,
 )
-REASONS = st.sampled_from([0, 0x10, 0x80, 0x97])
+REASONS = st.sampled_from([0, 0x10, 0x80, 0x92, 0x97])
 RELEASES = st.builds(PubRel, st.integers(1, 65_535), st.sampled_from([0, 0x92]), PROPERTIES)
 SUBSCRIBER_STREAM = st.lists(st.one_of(PUBLISHES, RELEASES), max_size=30)
 
@@ -153,23 +153,29 @@ def test_built_publishes_are_what_the_plain_parser_reads(first_seq, count, qos, 
     ]
 
 
-def reference_marks(packets: list[object], *, oldest: int, following: int):
+UNFINISHED = (0, wire.UNHEARD, wire.RECOVERED, wire.UNHEARD | wire.RECOVERED)
+
+
+def reference_marks(packets: list[object], *, oldest: int, following: int, before: dict[int, int]):
     """Marks of the messages, PUBRELs and counts by the plain rules of MQTT 5.0 sections 3.4 to 3.7."""
     marks, releases, seen = dict.fromkeys(range(oldest, following), 0), b"", [0, 0, 0, 0, 0]
+    marks |= before
     by_id = {wire.packet_id(seq): seq for seq in marks}
     for packet in packets:
         seen[[PubAck, PubRec, PubComp].index(type(packet))] += 1
         seq = by_id.get(packet.packet_id)
-        is_known = seq is not None and marks[seq] in (0, wire.UNHEARD)
+        is_known = seq is not None and marks[seq] in UNFINISHED
         unheard = wire.UNHEARD if packet.reason_code == 0x10 else 0
-        if packet.reason_code >= 0x80:
+        is_unknown = isinstance(packet, PubComp) and packet.reason_code == 0x92
+        was_through = is_unknown and is_known and marks[seq] & wire.RECOVERED
+        if packet.reason_code >= 0x80 and not was_through:
             seen[4] += 1
             mark = -packet.reason_code
         elif isinstance(packet, PubRec):
             releases += PubRel(packet.packet_id).encode()
             mark = unheard
         else:
-            mark = 99 | unheard | (marks[seq] if is_known else 0)
+            mark = 99 | unheard | (marks[seq] & wire.UNHEARD if is_known else 0)
         if is_known:
             marks[seq] = mark
         else:
@@ -186,13 +192,18 @@ ANSWERS = st.builds(
 )
 
 
+MARKS = st.sampled_from(UNFINISHED)
+
+
 @settings(max_examples=200, deadline=None)
-@given(st.lists(ANSWERS, max_size=25), LEVEL, st.data())
-def test_acknowledgements_equal_the_plain_parser_wherever_the_stream_is_cut(packets, level, data):
+@given(st.lists(ANSWERS, max_size=25), LEVEL, st.dictionaries(st.integers(3, 12), MARKS), st.data())
+def test_acknowledgements_equal_the_plain_parser_wherever_the_stream_is_cut(packets, level, before, data):
     stream = b"".join(packet.encode(level) for packet in packets)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
     first, following = 3, 13
     acked, seen = np.zeros(16, dtype=np.int64), np.zeros(5, dtype=np.int64)
+    for seq, mark in before.items():
+        acked[seq & 15] = mark
     oldest, releases, rest = first, b"", b""
 
     for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
@@ -207,10 +218,12 @@ def test_acknowledgements_equal_the_plain_parser_wherever_the_stream_is_cut(pack
         assert why == wire.NEED_MORE
         rest = buffer[at:].tobytes()
 
-    marks, expected, counts = reference_marks(Parser(level).feed(stream), oldest=first, following=following)
+    marks, expected, counts = reference_marks(
+        Parser(level).feed(stream), oldest=first, following=following, before=before
+    )
     assert {seq: int(acked[seq & 15]) for seq in marks} == marks
     assert (releases, seen.tolist()) == (expected, counts)
-    assert oldest == next((seq for seq in marks if marks[seq] in (0, wire.UNHEARD)), following)
+    assert oldest == next((seq for seq in marks if marks[seq] in UNFINISHED), following)
 
 
 @pytest.mark.parametrize("answer", [PubAck, PubComp])
