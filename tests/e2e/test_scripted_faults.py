@@ -42,7 +42,7 @@ ANSWER_MS = 100
 NOTHING = {
     "published": MESSAGES, "acknowledged": MESSAGES, "never_acknowledged": 0, "expected": MESSAGES,
     "delivered": MESSAGES, "lost": 0, "acknowledged_lost": 0, "duplicated": 0, "duplicated_flagged": 0,
-    "reordered": 0, "unexpected": 0, "verdict": "kept",
+    "reordered": 0, "unexpected": 0, "resized": 0, "verdict": "kept",
 }  # fmt: skip
 UNKNOWN_AT_QOS_0 = ("acknowledged", "never_acknowledged", "acknowledged_lost")
 EACH = {0: {}, 1: {}, 2: {}}
@@ -136,6 +136,7 @@ CASES = [
         {1: {"duplicated": 1, "duplicated_flagged": 1}, 2: {}},
         retransmissions={2: 1},
     ),
+    Case("truncate", {"truncate": {"30": 16, "50": 63, "40": 64}}, same(resized=2)),  # of 64 B; identity takes 16
     # 13 is overtaken; nothing is left that could overtake 50
     Case("delay", {"delay_ms": {"13": 150, "50": 150}}, same(reordered=1), held_ms={13: 150, 50: 150}),
     Case("swap", {"swap": [[20, 23]]}, same(reordered=3), held_ms={20: 15, 21: 10, 22: 5}),  # 23 21 22 20

@@ -60,7 +60,8 @@ def test_ledger_of_the_ten_messages(results):
         "published": 10, "acknowledged": 9, "never_acknowledged": 1,
         "expected": 10, "delivered": 8, "lost": 2, "acknowledged_lost": 1,
         "duplicated": 2, "duplicated_flagged": 1, "overlapping": 0, "reordered": 1, "stale": 0, "unexpected": 2,
-        "late": 1, "lost_there": None, "lost_back": None, "crossing_expected": None, "crossing_delivered": None,
+        "resized": 0, "late": 1, "lost_there": None, "lost_back": None,
+        "crossing_expected": None, "crossing_delivered": None,
         "failure_percent": 20.0, "drop_percent": 10.0, "availability_percent": 90.0, "verdict": "broken", "doubt": None,
     }  # fmt: skip
 

@@ -37,6 +37,17 @@ def four_messages():
     return [publication(seq, 2000 + 100 * seq) for seq in range(4)]
 
 
+def test_what_comes_with_another_size_is_counted_once_and_delivered_all_the_same(study):
+    """The second came with 63 of 64 B, and so a second time; what a source does not tell is not held against it."""
+    sent = four_messages()
+    arrivals = [arrival(message, 1) for message in sent]
+    arrivals[1]["payload_bytes"], arrivals[3]["payload_bytes"] = 63, None
+    arrivals.append(arrivals[1] | {"received_ns": arrivals[3]["received_ns"]})
+    run = RunBuilder().write(study, publications={"p": sent}, deliveries={"s": arrivals})
+
+    assert ledger(run, "delivered", "duplicated", "resized") == {"delivered": 4, "duplicated": 1, "resized": 1}
+
+
 def test_all_delivered_in_order(study):
     sent = four_messages()
     run = RunBuilder().write(

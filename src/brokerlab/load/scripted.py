@@ -18,7 +18,7 @@ import json
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from brokerlab.errors import ExitCode, LabError
@@ -168,6 +168,8 @@ class ScriptedBroker:
             self._retained.pop(message.topic, None)
 
     def _deliver(self, number: int | None, message: Publish) -> None:
+        if number is not None and number in self.script.truncate:
+            message = replace(message, payload=message.payload[: self.script.truncate[number]])
         self._retain(message)
         groups: dict[str, list[Connection]] = {}
         for connection in [*self._connections.values(), *self._away.values()]:

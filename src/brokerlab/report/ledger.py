@@ -22,7 +22,7 @@ _FAULTS = (
     ("Unexpected", "unexpected"),
 )
 # Columns of runs in which there are such: most loads cannot have them.
-_RARE_FAULTS = (("Overlapping", "overlapping"), ("Stale", "stale"))
+_RARE_FAULTS = (("Resized", "resized"), ("Overlapping", "overlapping"), ("Stale", "stale"))
 _VERDICT_MARKS = {"kept": "good", "broken": "bad", "unknown": "warn"}
 
 

@@ -15,6 +15,7 @@ What becomes of a message:
     dup_flag   true | false     whether the second one carries DUP at QoS 1 and 2 (DUP is not allowed at QoS 0)
     retransmit [n, ...]         sent twice in a row with the same packet id, the second one with DUP, before PUBREL:
                                 at QoS 2 one message to the application, at QoS 1 two; at QoS 0 there is no such thing
+    truncate   {n: bytes, ...}  delivered with the first so many bytes of its payload
     delay_ms   {n: ms, ...}     delivered that much later, while later messages pass it
                ms               every message is, as over a long way
     swap       [[a, b], ...]    b is delivered in a's place and a in b's; a and all between wait for b
@@ -91,6 +92,7 @@ class Script:
     duplicate: Numbers = frozenset()
     dup_flag: bool = True
     retransmit: Numbers = frozenset()
+    truncate: Mapping[int, int] = field(default_factory=dict)
     delay_ms: Mapping[int, float] | float = field(default_factory=dict)
     swap: tuple[tuple[int, int], ...] = ()
     hold: Mapping[int, int] = field(default_factory=dict)
@@ -240,6 +242,7 @@ _READERS: dict[str, Callable[[object], object]] = {
     "duplicate": _numbers,
     "dup_flag": _boolean,
     "retransmit": _numbers,
+    "truncate": _bytes,
     "delay_ms": _delay,
     "swap": _swaps,
     "hold": _holds,

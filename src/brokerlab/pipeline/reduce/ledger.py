@@ -24,13 +24,16 @@ from brokerlab.pipeline.reduce.likeness import Likeness
 from brokerlab.pipeline.reduce.publications import Publications
 from brokerlab.pipeline.reduce.raw import Bools, Longs, flags, longs, longs_or_zero, resolutions
 
-COLUMNS = ("subscriber", "publisher", "seq", "dup", "retain", "intended_ns", "received_ns", "resolution_ns")
+COLUMNS = (
+    "subscriber", "publisher", "seq", "dup", "retain", "payload_bytes", "intended_ns", "received_ns", "resolution_ns",
+)  # fmt: skip
 
 # What is counted per flow; the names are columns of schemas.families.FLOW.
 _COUNTS = (
     "arrivals",
     "delivered",
     "acknowledged_delivered",
+    "resized",
     "late",
     "duplicated",
     "duplicated_flagged",
@@ -236,6 +239,7 @@ class Ledger:
         first = self._first_of(arrivals, is_first, resolutions(deliveries))
         self._count("delivered", first.flow)
         self._count("acknowledged_delivered", first.flow, first.is_acknowledged)
+        self._count("resized", first.flow, _is_resized(first, arrivals.row[is_first], deliveries))
         if not self.expected.is_replay:  # one message a topic has no order, and topics have none among them
             self._count("late", first.flow, first.received_ns - first.intended_ns > self._late_ns)
             self._count("reordered", flow, is_late)
@@ -347,6 +351,13 @@ class Ledger:
     def _seq(self, arrivals: _Arrivals, rows: Longs) -> Longs:
         publisher = self.expected.flows.publisher[arrivals.flow[rows]]
         return arrivals.publication[rows] - self.publications.base[publisher]
+
+
+def _is_resized(first: FirstArrivals, rows: Longs, deliveries: pa.Table) -> Bools:
+    """Which came with more or fewer bytes than they were published with, as far as the source tells."""
+    size_bytes, is_told = longs_or_zero(deliveries, "payload_bytes")
+    is_resized: Bools = is_told[rows] & (size_bytes[rows] != first.payload_bytes)
+    return is_resized
 
 
 def _stable_order(flow: Longs, *, below: int) -> Longs:

@@ -14,6 +14,7 @@ DELIVERY = schema(
     never_acknowledged=LONG,
     expected=LONG,
     delivered=LONG,
+    resized=LONG,  # of those: with another payload size than published, as after a transformer; null as `late`
     late=LONG,  # of those: more than analysis.late after the intended time; null by order where some were lost
     lost=LONG,
     acknowledged_lost=LONG,

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from brokerlab.pipeline.columns import contract, contract_doubt, contract_verdict, is_granted, known, share, total
-from brokerlab.pipeline.origin import ACKNOWLEDGED, DUP, EXPECTED, IDENTITY, INTENDED, PUBLISHED
+from brokerlab.pipeline.origin import ACKNOWLEDGED, DUP, EXPECTED, IDENTITY, INTENDED, PAYLOAD, PUBLISHED
 from brokerlab.pipeline.schemas.delivery import DELIVERY
 from brokerlab.pipeline.transforms import Analysis, family
 
@@ -29,7 +29,7 @@ def delivery_table(partials: DataFrame, *, runs: DataFrame) -> DataFrame:
             "lost": F.col("expected") - F.col("delivered"),
             "acknowledged_lost": _unless_qos_0(_acknowledged_lost()),
             **{name: _if_told_apart(F.col(name)) for name in ("duplicated", "duplicated_flagged", "reordered")},
-            "late": F.when(F.col("in_doubt") == 0, F.col("late")),
+            **{name: F.when(F.col("in_doubt") == 0, F.col(name)) for name in ("resized", "late")},
             "was_away": _was_away(),
             "may_expire": F.coalesce("may_expire", F.lit(False)),
         }
@@ -65,6 +65,7 @@ def _as_far_as_known() -> dict[str, Column]:
         "expected": EXPECTED,
         "acknowledged_expected": ACKNOWLEDGED,
         "acknowledged": ACKNOWLEDGED,
+        "resized": PAYLOAD,
         "late": INTENDED,
         "duplicated": IDENTITY,
         "duplicated_flagged": DUP,
@@ -87,6 +88,7 @@ def _counts(partials: DataFrame) -> DataFrame:
             total("expected.acknowledged_pairs").alias("acknowledged_expected"),
             total("flow.delivered").alias("delivered"),
             total("flow.acknowledged_delivered").alias("acknowledged_delivered"),
+            total("flow.resized").alias("resized"),
             total("flow.late").alias("late"),
             total("flow.duplicated").alias("duplicated"),
             total("flow.duplicated_flagged").alias("duplicated_flagged"),
