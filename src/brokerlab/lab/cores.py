@@ -17,8 +17,8 @@ def divide_cores(
 ) -> dict[str, list[int]] | None:
     """Cores of each node, disjoint between broker and workers; None where there are too few.
 
-    A worker gets one core, or two where there are many (its writing thread has work too); the broker gets the rest,
-    and at least half. Where the study names the broker's cores, it gets these, and each worker one of the others; if
+    A worker gets one core, or two where there are many (its writing thread has work too) and all can have them; the
+    broker gets the rest, and at least half. Where the study names the broker's cores, it gets these, and each worker one of the others; if
     those are fewer, workers meet there, but none meets the broker.
     """
     workers = [node for node in nodes if not node.startswith(BROKER)]
@@ -28,9 +28,10 @@ def divide_cores(
             return None
         taken = {node: [core] for node, core in zip(workers, cycle(others), strict=False)}
         return {node: list(broker_cores) for node in nodes if node.startswith(BROKER)} | taken
-    each = 2 if len(cores) >= _MANY else 1
-    if len(cores) < ENOUGH or len(workers) * each > len(cores) // 2:
+    half = len(cores) // 2
+    if len(cores) < ENOUGH or len(workers) > half:
         return None
+    each = 2 if len(cores) >= _MANY and 2 * len(workers) <= half else 1
     ordered = sorted(cores)
     rest = ordered[: len(ordered) - each * len(workers)]
     taken = {

@@ -30,6 +30,29 @@ def test_so_many_workers_that_the_broker_would_have_less_than_half_share():
     assert divide_cores(range(4), [*NODES, "subscribers/1"]) is None
 
 
+@pytest.mark.parametrize("workers", range(1, 13))
+def test_more_cores_never_give_a_worker_less_and_none_is_given_twice(workers):
+    nodes = ["broker/0", *(f"publishers/{number}" for number in range(workers))]
+    before = 0
+    for count in range(1, 65):
+        divided = divide_cores(range(count), nodes)
+        given = sorted(core for cores in (divided or {}).values() for core in cores)
+        shares = {node: len(cores) for node, cores in (divided or dict.fromkeys(nodes, ())).items()}
+        of_broker, (of_each,) = shares.pop("broker/0"), set(shares.values())
+
+        assert given == list(range(count) if divided else ())
+        assert of_each >= before
+        assert (of_each >= 1) == (count >= max(4, 2 * workers))
+        assert of_broker >= of_each * workers
+        before = of_each
+
+
+def test_of_eight_cores_each_of_three_workers_gets_its_own():
+    divided = divide_cores(range(8), [*NODES, "idle/0"])
+
+    assert divided == {"broker/0": [0, 1, 2, 3, 4], "publishers/0": [5], "subscribers/0": [6], "idle/0": [7]}
+
+
 THREADS = "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start(); print(); input()"
 
 
