@@ -217,7 +217,7 @@ class _Walk:
         order = self._order
         self._faults.begin(order.measure_ns)
         self._wait_until(order.start_ns)
-        self._sampler.mark(order.start_ns)
+        self._mark(order.start_ns)
         self._timed_phase("warmup", order.start_ns, order.measure_ns)
         self._timed_phase("measure", order.measure_ns, order.end_ns)
         return self._drain()
@@ -268,7 +268,7 @@ class _Walk:
     def _pass_phase(self, name: str, order: Go) -> None:
         """Lets the whole schedule of an order pass as one phase; of a trial it says the rate."""
         self._wait_until(order.start_ns)
-        self._sampler.mark(order.start_ns)
+        self._mark(order.start_ns)
         self._timed_phase(name, order.start_ns, order.end_ns)
         self._phases[-1]["rate_per_s"] = order.rate_per_s
 
@@ -291,8 +291,13 @@ class _Walk:
         """Lets a phase of the schedule pass; its boundaries are the schedule's, not the moment we noticed them."""
         self._watcher.phase_started(name, (end_ns - start_ns) / 1e9)
         self._wait_until(end_ns)
-        self._sampler.mark(end_ns)
+        self._mark(end_ns)
         self._phases.append({"name": name, "start_ns": start_ns, "end_ns": end_ns})
+
+    def _mark(self, at_ns: int) -> None:
+        """A boundary of the schedule."""
+        self._sampler.mark(at_ns)
+        self._lookout.mark(at_ns)
 
     @contextmanager
     def _phase(self, name: str, *, start_ns: int | None = None, seconds: float = 0.0) -> Iterator[None]:

@@ -1,13 +1,14 @@
 """What the machine did around a run that no broker is to blame for: swapping, stolen cores, clock steps;
 and the energy that all of it took, where the machine counts it.
 
-A thread reads a few files below /proc twice a second; what follows from the readings is pure.
+A thread reads a few files below /proc twice a second, and the lab has them read at the boundaries of the schedule, so
+that a phase is judged however short it is; what follows from the readings is pure.
 """
 
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -38,7 +39,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a run's readings amount to; None where there were too few."""
+    """What a run's readings amount to; None where there were too few, or no tick of 10 ms between them."""
 
     readings: int
     swap_growth_bytes: int | None  # over the run; of a search over its last trial
@@ -78,7 +79,7 @@ def summarize(
     The backlogs are those that the subscribing workers saw; the largest counts.
     """
     if since_ns is not None:
-        before = sum(each.at_ns <= since_ns for each in readings)
+        before = sum(each.at_ns < since_ns for each in readings)
         readings = readings[max(0, before - 1) :]
     measured = [each for each in readings if measure_ns <= each.at_ns <= end_ns]
     ticks = measured[-1].all_ticks - measured[0].all_ticks if measured else 0
@@ -105,11 +106,12 @@ class Lookout:
     def __init__(self) -> None:
         self.readings: list[Reading] = []
         self._counters = packages()
+        self._lock = threading.Lock()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="lookout", daemon=True)
 
     def __enter__(self) -> Self:
-        self.readings.append(read_machine(self._counters))
+        self.mark()
         self._thread.start()
         return self
 
@@ -124,6 +126,15 @@ class Lookout:
         """Where each counter of energy starts anew."""
         return [counter.range_uj for counter in self._counters]
 
+    def mark(self, at_ns: int | None = None) -> None:
+        """Reads the machine; at a boundary of the schedule (`at_ns`) for that time, though it is a moment later.
+
+        Readings stand in the order in which they were made: no counter goes back from one to the next.
+        """
+        with self._lock:
+            reading = read_machine(self._counters)
+            self.readings.append(reading if at_ns is None else replace(reading, at_ns=at_ns))
+
     def _watch(self) -> None:
         while not self._over.wait(PERIOD_S):
-            self.readings.append(read_machine(self._counters))
+            self.mark()

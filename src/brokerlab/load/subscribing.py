@@ -139,7 +139,7 @@ class Subscribing:
         self._pausing.begin(order)
         if self._backlog is not None:
             self._backlog.close()
-        self._backlog = BacklogWatch(self._open)
+        self._backlog = BacklogWatch(self._open, start_ns=order.measure_ns, end_ns=order.end_ns)
         if self._openings is not None:
             self._openings.go()
         self._cpu_ns, self._wall_ns = -time.process_time_ns(), -now_ns()
@@ -148,6 +148,8 @@ class Subscribing:
         self._order = self._reader.order = order
         self._lives.begin(order, self._spec.clients)
         self._pausing.begin(order)
+        if self._backlog is not None:
+            self._backlog.retime(start_ns=order.measure_ns, end_ns=order.end_ns)
 
     def drain(self, order: Drain) -> None:
         self._cpu_ns += time.process_time_ns()
@@ -202,7 +204,7 @@ class Subscribing:
         """Unread in the fullest socket, mean of the last order's measure phase."""
         if self._backlog is None:
             return None
-        return self._backlog.mean_bytes(self._order.measure_ns, self._order.end_ns, but=self._pausing.span)
+        return self._backlog.mean_bytes(but=self._pausing.span)
 
     # -- what the loop calls --------------------------------------------------------------------------------------
 

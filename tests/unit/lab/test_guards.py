@@ -32,6 +32,17 @@ def around(**facts):
     return Surroundings(**({name: getattr(QUIET, name) for name in Surroundings.__slots__} | facts))
 
 
+def sleep_until(at_ns):
+    time.sleep(max(0, at_ns - time.monotonic_ns()) / 1e9)
+
+
+def wait_until(is_done):
+    deadline = time.monotonic() + 10
+    while not is_done():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_a_quiet_machine_breaks_no_guard():
     assert machine_reasons(QUIET, Guards(), payload_bytes=64) == []
 
@@ -112,23 +123,53 @@ def test_what_was_before_a_trial_is_not_its_own():
     assert seen(-1) == (450, 53.0)
 
 
-def test_the_fullest_socket_counts_as_long_as_it_is_looked_at():
+@pytest.fixture
+def sockets():
+    """Ours, of which the second holds 1000 bytes that nobody reads."""
     ours, theirs = zip(*(socket.socketpair() for _ in range(3)), strict=True)
     theirs[1].sendall(b"x" * 1000)
-    watch = BacklogWatch({each.fileno(): None for each in ours})
-    deadline = time.monotonic() + 10
-    while watch.mean_bytes(0, time.monotonic_ns()) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    watch.close()
-    number = ours[1].fileno()
-    assert unread_bytes(number) == 1000
+    yield ours
     for each in (*ours, *theirs):
         each.close()
 
-    assert watch.mean_bytes(0, time.monotonic_ns()) == 1000
-    assert watch.mean_bytes(0, 1) is None
+
+def test_the_fullest_socket_counts_as_long_as_it_is_looked_at(sockets):
+    start_ns = time.monotonic_ns()
+    watch = BacklogWatch(
+        {each.fileno(): None for each in sockets}, start_ns=start_ns, end_ns=start_ns + 3600_000_000_000
+    )
+    wait_until(lambda: watch.mean_bytes() is not None)
+    watch.close()
+    number = sockets[1].fileno()
+    assert unread_bytes(number) == 1000
+    sockets[1].close()
+
+    assert watch.mean_bytes() == 1000
+    assert watch.mean_bytes(but=(1, time.monotonic_ns())) is None
+    watch.retime(start_ns=0, end_ns=1)
+    assert watch.mean_bytes() is None
     assert unread_bytes(number) == 0  # it is closed
+
+
+@pytest.mark.parametrize("seconds", [0.3, 0.7])
+def test_sockets_are_looked_at_in_short_phases_too(sockets, seconds):
+    """What is there from the middle of the phase on is seen, and less of it than what was there from the start."""
+    late, other = socket.socketpair()
+    start_ns = time.monotonic_ns() + round(0.05e9)
+    end_ns = start_ns + round(seconds * 1e9)
+    watch = BacklogWatch({late.fileno(): None}, start_ns=start_ns, end_ns=end_ns)
+    whole = BacklogWatch({each.fileno(): None for each in sockets}, start_ns=0, end_ns=1)
+    whole.retime(start_ns=start_ns, end_ns=end_ns)
+    sleep_until(start_ns + (end_ns - start_ns) // 2)
+    other.sendall(b"x" * 1000)
+    sleep_until(end_ns + 200 * MS)
+    for each in (watch, whole):
+        each.close()
+    late.close()
+    other.close()
+
+    assert whole.mean_bytes() == 1000
+    assert 0 < watch.mean_bytes() < 1000
 
 
 def test_the_lookout_reads_at_once():
@@ -136,3 +177,31 @@ def test_the_lookout_reads_at_once():
         pass
 
     assert len(lookout.readings) >= 1
+
+
+def test_a_phase_that_is_shorter_than_the_period_of_the_lookout_is_judged_by_its_boundaries():
+    with Lookout() as lookout:
+        start_ns = time.monotonic_ns()
+        lookout.mark(start_ns)
+        sleep_until(start_ns + 100 * MS)
+        end_ns = time.monotonic_ns()
+        lookout.mark(end_ns)
+        sleep_until(end_ns + 50 * MS)
+    found = summarize(lookout.readings, measure_ns=start_ns, end_ns=end_ns)
+
+    assert {start_ns, end_ns} <= {each.at_ns for each in lookout.readings}
+    assert 0 <= found.steal_percent <= 100
+    assert 0 <= found.system_cpu_percent <= 100
+
+
+def test_a_boundary_that_is_read_late_is_no_step_back():
+    """The reading of the thread at 12 was made before that for 10: counters stand in the order of being read."""
+    readings = [
+        reading(5, all_ticks=100),
+        reading(12, all_ticks=200, steal_ticks=10),
+        reading(10, all_ticks=210, steal_ticks=11),
+        reading(22, all_ticks=290, steal_ticks=12),
+        reading(20, all_ticks=300, steal_ticks=20),
+    ]
+
+    assert summarize(readings, measure_ns=10, end_ns=20).steal_percent == 10.0
