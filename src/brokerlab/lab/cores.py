@@ -18,8 +18,8 @@ def divide_cores(
     """Cores of each node, disjoint between broker and workers; None where there are too few.
 
     A worker gets one core, or two where there are many (its writing thread has work too) and all can have them; the
-    broker gets the rest, and at least half. Where the study names the broker's cores, it gets these, and each worker one of the others; if
-    those are fewer, workers meet there, but none meets the broker.
+    broker gets the rest, and at least half. Where the study names the broker's cores, it gets these, and each worker
+    one of the others; if those are fewer, workers meet there, but none meets the broker.
     """
     workers = [node for node in nodes if not node.startswith(BROKER)]
     if broker_cores is not None:
