@@ -56,17 +56,17 @@ class BacklogWatch:
         return statistics.fmean(seen) if seen else None
 
     def _watch(self) -> None:
-        looked_ns = now_ns()
-        next_ns = looked_ns + _PERIOD_NS
+        due_ns = now_ns()
+        next_ns = due_ns + _PERIOD_NS
         while not self._is_over:
-            due_ns = min(at_ns for at_ns in (next_ns, *self._phase) if at_ns > looked_ns)
-            if self._news.wait((due_ns - now_ns()) / 1e9):
+            ahead_ns = min(at_ns for at_ns in (next_ns, *self._phase) if at_ns > due_ns)
+            if self._news.wait((ahead_ns - now_ns()) / 1e9):
                 self._news.clear()
                 continue
-            looked_ns, period_ns = now_ns(), self._period_ns(due_ns)
+            due_ns, period_ns, looked_ns = ahead_ns, self._period_ns(ahead_ns), now_ns()
             # A look stands for the time at which it was due, unless it is later than the next one would be.
             self._look(due_ns if looked_ns - due_ns < period_ns else looked_ns)
-            next_ns = min(next_ns, looked_ns + period_ns) if next_ns > looked_ns else looked_ns + period_ns
+            next_ns = looked_ns + period_ns if next_ns <= looked_ns else min(next_ns, looked_ns + period_ns)
 
     def _period_ns(self, at_ns: int) -> int:
         """Between two looks of the rhythm."""
