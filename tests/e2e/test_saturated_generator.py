@@ -138,6 +138,12 @@ class SlowDevice(SlowReceiver):
     held = slice(2, 3)
 
 
+class DeafSubscriber(SlowReceiver):
+    """A subscriber that is stopped seven eighths of the time, and finds more than a read takes whenever it goes on."""
+
+    rhythm = ((signal.SIGSTOP, 0.14), (signal.SIGCONT, 0.02))
+
+
 def is_worker(process):
     """Workers are forked from a server process, which is forked from nobody of its kind."""
     with contextlib.suppress(psutil.NoSuchProcess):
@@ -156,17 +162,17 @@ def publisher():
     return worker_pids()[0]
 
 
-def held_back(tmp_path, *, watcher, schedule, guards=DEFAULT, role=Roles.ONE_WAY):
+def held_back(tmp_path, *, watcher, schedule, guards=DEFAULT, measure_s=1.0, **workload):
     study = Study(
         name="held-back",
         goals=Goals("Is a generator that gets too little CPU noticed?"),
         system=System((BrokerChoice("honest", "scripted"),)),
         metrics=("latency",),
         scenario=Scenario(
-            Workload(publishers=1, subscribers=1, schedule=schedule, role=role),
+            Workload(publishers=1, subscribers=1, schedule=schedule, **workload),
             (Factor("broker", ("honest",)), Factor("qos", (1,))),
         ),
-        deploy=Deploy(repetitions=1, phases=Phases(warmup_s=0.2, measure_s=1, drain_s=5)),
+        deploy=Deploy(repetitions=1, phases=Phases(warmup_s=0.2, measure_s=measure_s, drain_s=5)),
         analysis=Analysis(guards=guards),
     )
     (run,) = make_plan(study, missing={}).runs
@@ -229,3 +235,18 @@ def test_a_device_that_takes_in_one_message_in_110_ms_is_caught_by_its_receive_l
 
     assert verdict.value == "invalid"
     assert any(reason.startswith("receive lag p99 of devices/0") for reason in verdict.reasons)
+
+
+def test_a_subscriber_that_is_stopped_most_of_the_time_is_caught_by_what_waits_in_its_socket(tmp_path):
+    """Of 16 MB a second some two wait whenever it goes on; all guards but that one are open."""
+    backlog = Guards(socket_backlog_bytes=DEFAULT.socket_backlog_bytes, **others_open("socket_backlog_bytes"))
+
+    verdict = held_back(
+        tmp_path, watcher=DeafSubscriber(), schedule=Schedule(rate_per_s=1000), guards=backlog,
+        payload_bytes=16 << 10, measure_s=2.0,
+    )  # fmt: skip
+
+    assert verdict.value == "invalid"
+    (reason,) = verdict.reasons
+    assert reason.startswith("socket backlog: ")
+    assert "the subscriber did not keep up" in reason
