@@ -79,10 +79,12 @@ class Ears:
         self._order, self._lag = order, Lag()
         if self._backlog is not None:
             self._backlog.close()
-        self._backlog = BacklogWatch(publishing.open)
+        self._backlog = BacklogWatch(publishing.open, start_ns=order.measure_ns, end_ns=order.end_ns)
 
     def retime(self, order: Go) -> None:
         self._order = order
+        if self._backlog is not None:
+            self._backlog.retime(start_ns=order.measure_ns, end_ns=order.end_ns)
 
     def note_read(self, arrived_ns: int) -> None:
         """What arrived then is taken in, perhaps in several pieces: the first says how long it waited."""
@@ -92,11 +94,10 @@ class Ears:
 
     def watched(self) -> dict[str, Any]:
         """Fields of Stock and Stopped: whether what arrived was read soon."""
-        during = self._order.measure_ns, self._order.end_ns
         return {
             "receive_lag_buckets": self._lag.buckets(),
             "receive_lag_max_ns": self._lag.max_ns,
-            "backlog_bytes": None if self._backlog is None else self._backlog.mean_bytes(*during),
+            "backlog_bytes": None if self._backlog is None else self._backlog.mean_bytes(),
         }
 
     def subscribe(self, order: Subscribe, publishing: Publishing) -> None:
