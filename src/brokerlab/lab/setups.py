@@ -1,16 +1,18 @@
 """The set-ups of a generator that are calibrated apart: what decides how much work one message is for the meter."""
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from brokerlab.lab.reach import read_reach
 from brokerlab.study.identity import largest_payload_bytes
 from brokerlab.study.mqtt5_values import Mqtt5
+from brokerlab.study.nearest import listed
 from brokerlab.study.placing import most_at_a_node
 from brokerlab.study.plan import Cell
 from brokerlab.study.population import population
-from brokerlab.study.quantity import bytes_text
+from brokerlab.study.quantity import bytes_text, seconds_text
 from brokerlab.study.values import Content, Payload, Transport, Workload
 
 Json = dict[str, Any]
@@ -45,17 +47,40 @@ class SetUp:
 
     @property
     def text(self) -> str:
-        """For people."""
-        content = " from a file" if self.is_replay else "" if self.template is None else " of JSON"
-        said = f"{bytes_text(self.payload_bytes)}{content} over {str(self.transport).upper()}, MQTT {self.protocol}"
+        """For people; that of no other set-up is the same."""
+        said = f"{bytes_text(self.payload_bytes)}{_content_text(self)} over {str(self.transport).upper()}"
+        said += f", MQTT {self.protocol}"
         if self.mqtt5 != _USUAL:
-            said += " with what the study adds to its messages"
+            said += f" with {listed(tuple(_added(self.mqtt5)))}"
         if max(self.publishers, self.subscribers) > 1:
             said += f", {self.publishers:,} publishers and {self.subscribers:,} subscribers"
         return said
 
 
 USUAL = SetUp()
+
+
+def _content_text(setup: SetUp) -> str:
+    """Templates are long: a few digits of their hash tell them apart."""
+    template = setup.template
+    written = "" if template is None else f" of JSON ({hashlib.sha256(template.encode()).hexdigest()[:8]})"
+    return written + (" from a file" if setup.is_replay else "")
+
+
+def _added(mqtt5: Mqtt5) -> Iterator[str]:
+    """What is not usual of it."""
+    for each in fields(mqtt5):
+        value, name = getattr(mqtt5, each.name), each.name
+        if value == each.default:
+            continue
+        if name == "user_properties":
+            yield f"{value} user properties"
+        elif name == "property_bytes":
+            yield f"properties of {bytes_text(value)}"
+        elif name.endswith("_s"):
+            yield f"{name.removesuffix('_s').replace('_', ' ')} {seconds_text(value)}"
+        else:
+            yield name.replace("_", " ") + ("" if value is True else f" {value}")
 
 
 def setup_from(facts: Json) -> SetUp:

@@ -1,5 +1,6 @@
 """How near the runs came to what the meter itself can do, by the calibration in the manifest of each."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -10,6 +11,8 @@ from brokerlab.report.table import Entry, Table, number, text
 
 _WAYS = (("send", "publishing", "publishers", "published_recorded_per_s"),
          ("delivery", "receiving", "subscribers", "received_per_s"))  # fmt: skip
+# What a set-up is, of all that its calibration says: lab/setups.py has them by the same names.
+FACTS = ("payload_bytes", "transport", "protocol", "publishers", "subscribers", "mqtt5", "template", "is_replay")
 _COLUMNS = (
     text("Messages"),
     text("QoS"),
@@ -28,19 +31,22 @@ _COLUMNS = (
 class _Ceiling:
     """What one set-up of the load came to at one QoS, and how much of that runs used."""
 
+    setup: str  # in words
     level: Json
     used: dict[str, float] = field(default_factory=dict)  # percent, by what was done
 
 
 def ceilings(results: Results) -> Table:
     """A row for each set-up and QoS of these runs."""
-    return Table(_COLUMNS, (tuple(_row(*key, each) for key, each in sorted(_found(results).items())),))
+    every = sorted(_found(results).items(), key=lambda each: (each[1].setup, each[0]))
+    found = [(qos, ceiling) for (_, qos), ceiling in every]
+    return Table(_COLUMNS, (tuple(_row(qos, each) for qos, each in found),))
 
 
-def _row(setup: str, qos: str, found: _Ceiling) -> tuple[Entry, ...]:
+def _row(qos: str, found: _Ceiling) -> tuple[Entry, ...]:
     level, cpu_us = found.level, found.level.get("cpu_us_per_message", {})
     return (
-        Entry(setup),
+        Entry(found.setup),
         Entry(qos),
         Entry(significant(level["published_recorded_per_s"])),
         Entry(significant(cpu_us.get("published_recorded"))),
@@ -66,17 +72,22 @@ def ceilings_text(results: Results) -> str:
 
 
 def _found(results: Results) -> dict[tuple[str, str], _Ceiling]:
-    """By set-up and QoS."""
+    """By set-up, which is all its facts, and QoS."""
     found: dict[tuple[str, str], _Ceiling] = {}
     for row in results.runs:
         measured = results.manifests.get(row["run_id"], {}).get("calibration", {}).get("value") or {}
         qos = str(row["qos"])
         if (level := measured.get(f"qos{qos}")) is None:
             continue
-        ceiling = found.setdefault((_setup(measured), qos), _Ceiling(level))
+        ceiling = found.setdefault((_identity(measured), qos), _Ceiling(_setup(measured), level))
         for verb, percent in _used(results, row["run_id"], level):
             ceiling.used[verb] = max(percent, ceiling.used.get(verb, 0.0))
     return found
+
+
+def _identity(measured: Json) -> str:
+    """Its facts as text: words may be shared, as in calibrations before those named all that differs."""
+    return json.dumps({name: measured[name] for name in FACTS if name in measured}, sort_keys=True)
 
 
 def _setup(measured: Json) -> str:

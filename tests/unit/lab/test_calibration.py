@@ -2,6 +2,7 @@ import json
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 
 import pytest
 
@@ -166,11 +167,22 @@ def test_json_and_records_of_a_file_are_setups_of_their_own():
     replayed = setup_of(cell(payload_bytes=40, payload=Payload(replay=Replay("f.csv", "0" * 64))))
 
     assert written == SetUp(40, template=template)
-    assert written.text == "40 B of JSON over TCP, MQTT 3.1.1"
+    assert written.text == "40 B of JSON (170e3ab6) over TCP, MQTT 3.1.1"
     for each in (written, replayed):
         assert setup_from(json.loads(json.dumps(each.facts))) == each
     assert "records of a file are not calibrated" in calibration_section(replayed, 0)["reason"]
     assert missing_setups([cell(payload=Payload(replay=Replay("f.csv", "0" * 64)))]) == {}
+
+
+def test_setups_that_differ_have_texts_that_differ():
+    values = {int: 7, bool: True, type(None): 9}
+    added = [Mqtt5(**{each.name: values[type(each.default)]}) for each in fields(Mqtt5)]
+    setups = [SetUp(protocol="5.0", mqtt5=each) for each in (Mqtt5(), *added, Mqtt5(user_properties=70))]
+    setups += [SetUp(template=each) for each in ("{seq}", "{seq} ")]
+    setups += [SetUp(is_replay=True), SetUp(is_replay=True, template="{seq}"), SetUp(subscribers=7)]
+    setups += [SetUp(publishers=7), SetUp(1000), SetUp(1024), SetUp(transport=Transport.WS), USUAL]
+
+    assert len({each.text for each in setups}) == len(set(setups)) == len(setups) == 21
 
 
 def test_so_much_at_once_is_not_calibrated():
@@ -300,7 +312,8 @@ def test_a_setup_of_mqtt_5_over_wss_has_ceilings_too():
 
     level = measured["qos1"]
     assert measured["set_up"] == (
-        "300 B over WSS, MQTT 5.0 with what the study adds to its messages, 10 publishers and 10 subscribers"
+        "300 B over WSS, MQTT 5.0 with 2 user properties, metadata, topic alias, receive maximum 20 and subscription "
+        "identifiers, 10 publishers and 10 subscribers"
     )
     assert setup_from(measured) == setup
     assert min(level[f"{name}_per_s"] for name in ("published", "published_recorded", "received")) > 0

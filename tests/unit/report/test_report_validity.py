@@ -1,11 +1,12 @@
 """What the report says of the meter: guards, what broker and load share, and the ceilings of a calibration."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 
 import pytest
 from report_values import cell_id, results_of
 
-from brokerlab.report.ceilings import ceilings, ceilings_text
+from brokerlab.lab.setups import SetUp
+from brokerlab.report.ceilings import FACTS, ceilings, ceilings_text
 from brokerlab.report.cells import groups
 from brokerlab.report.validity import guards_text, threats
 from brokerlab.study.values import Guards
@@ -91,21 +92,38 @@ def test_the_runs_stand_beside_what_the_meter_itself_can_do():
     )
 
 
-def test_runs_stand_beside_the_ceilings_of_their_own_setup():
-    found = calibrated(CEILINGS)
-    other = {"payload_bytes": 1024, "qos0": {"published_recorded_per_s": 400_000.0, "received_per_s": 4_000_000.0}}
+def with_second(found, **calibration):
+    """A run of another set-up, at the same rate of publishing."""
     second = f"{cell_id('a', 0)}/2"
-    found = replace(
+    return replace(
         found,
         runs=[*found.runs, found.runs[0] | {"run_id": second}],
-        manifests=found.manifests | {second: {"meter": WORKERS, "calibration": {"value": other, "reason": None}}},
+        manifests=found.manifests | {second: {"meter": WORKERS, "calibration": calibration}},
         throughput=(*found.throughput, found.throughput[0] | {"run_id": second}),
     )
+
+
+def test_runs_stand_beside_the_ceilings_of_their_own_setup():
+    other = {"payload_bytes": 1024, "qos0": {"published_recorded_per_s": 400_000.0, "received_per_s": 4_000_000.0}}
+    found = with_second(calibrated(CEILINGS), value=other, reason=None)
 
     rows = {row[0]: row for row in shown(found)}
     assert rows["1,024 B over TCP, MQTT 3.1.1"][2:] == (["400,000", "–", "4,000,000", "–", "–", "–", "5.00", "–"])
     assert rows["64 B over TLS, MQTT 5.0"][-2:] == ["1.00", "2.00"]
     assert "5.00 % in publishing and 2.00 % in receiving" in ceilings_text(found)
+
+
+@pytest.mark.parametrize("facts", [{"mqtt5": {"topic_alias": True}}, {"template": "{seq}"}, {"subscribers": 10}])
+def test_setups_with_the_same_words_stand_apart(facts):
+    other = CEILINGS | facts | {"qos0": CEILINGS["qos0"] | {"published_recorded_per_s": 200_000.0}}
+    found = with_second(calibrated(CEILINGS), value=other, reason=None)
+
+    assert sorted(row[2] for row in shown(found)) == ["2,000,000", "200,000"]
+    assert sorted(row[-2] for row in shown(found)) == ["1.00", "10.0"]
+
+
+def test_all_facts_of_a_setup_tell_it_apart():
+    assert set(FACTS) == {each.name for each in fields(SetUp)}
 
 
 def test_a_calibration_that_is_missing_is_told_with_its_reason_and_another_qos_is_not():
