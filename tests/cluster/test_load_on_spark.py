@@ -55,6 +55,8 @@ def test_ledger_and_tables_are_those_of_a_local_load(place, request, tmp_path):
     assert ("workers" in manifest) is (place == "cluster")
     if place == "cluster":
         assert {worker["bound_ns"] for worker in manifest["workers"].values()} == {0}  # one machine, one clock
+        assert manifest["calibration"]["value"] is None
+        assert "Spark's executors" in manifest["calibration"]["reason"]
         assert set(manifest["workers"]) == {"publishers/0", "subscribers/0"}
 
 

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from brokerlab.cli.progress import duration
-from brokerlab.cli.studies import OnlyOption, SetOption, prepare
+from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, prepare
 from brokerlab.cli.terminal import Columns, heading, say, table, warn
 from brokerlab.errors import LabError, RunError, UserError
 from brokerlab.lab.calibration import (
+    ELSEWHERE,
     calibration_path,
     failures,
     missing_setups,
@@ -33,9 +34,8 @@ from brokerlab.lab.setups import (
 from brokerlab.load.packets import LEVELS
 from brokerlab.study import quantity
 from brokerlab.study.nearest import listed
-from brokerlab.study.plan import Cell
 from brokerlab.study.problems import RuleError
-from brokerlab.study.values import Transport
+from brokerlab.study.values import LOCAL, Transport
 
 _EVERY_QOS = (0, 1, 2)
 _OF_ONE = {name: f"--{name}" for name in ("payload", "transport", "protocol", "publishers", "subscribers")}
@@ -86,7 +86,7 @@ def calibrate(
         require_possible(setup)
         wanted: Mapping[SetUp, Sequence[int]] = {setup: _EVERY_QOS}
     else:
-        wanted = _possible(setups_of(prepare(study, settings=settings or [], levels=levels or []).plan.cells))
+        wanted = _of_study(prepare(study, settings=settings or [], levels=levels or []))
     require_place()
     done = measure(wanted, seconds)
     if json and done.measured:
@@ -124,8 +124,11 @@ def require_possible(setup: SetUp) -> None:
         )
 
 
-def _possible(setups: Mapping[SetUp, Sequence[int]]) -> dict[SetUp, Sequence[int]]:
-    """Those that can be calibrated; what is left out is told."""
+def _of_study(prepared: Prepared) -> dict[SetUp, Sequence[int]]:
+    """The set-ups that can be calibrated; what is left out is told."""
+    if prepared.study.deploy.load_on != LOCAL:
+        raise UserError(ELSEWHERE, hint="--set deploy.load_on=local")
+    setups = setups_of(prepared.plan.cells)
     left_out = {setup: reason for setup in setups if (reason := why_not(setup))}
     for setup, reason in left_out.items():
         warn(f"calibrate: {setup.text} is left out: {reason}")
@@ -165,11 +168,15 @@ def _tell(before: str, text: str) -> None:
     warn(before + text)
 
 
-def calibrate_for(cells: Sequence[Cell], *, seconds: float = _ONCE_S) -> None:
-    """Briefly, what these cells use and this machine was never calibrated for.
+def calibrate_for(prepared: Prepared, *, seconds: float = _ONCE_S) -> None:
+    """Briefly, what the cells of a study use and this machine was never calibrated for.
 
     A run is to say how near its meter came to its own limits.
     """
+    if prepared.study.deploy.load_on != LOCAL:
+        say(f"note: the meter is not calibrated: {ELSEWHERE}")
+        return
+    cells = prepared.plan.cells
     if missing := missing_setups(cells):
         try:
             require_place()

@@ -12,7 +12,7 @@ from brokerlab.cli.progress import duration
 from brokerlab.cli.studies import OnlyOption, Prepared, SetOption, StudyArgument, prepare, study_path
 from brokerlab.cli.terminal import Columns, heading, say, table
 from brokerlab.errors import UserError
-from brokerlab.lab.calibration import failures, missing_setups
+from brokerlab.lab.calibration import ELSEWHERE, failures, missing_setups
 from brokerlab.lab.ensemble import bridges_of
 from brokerlab.pipeline.java import HINT, find_java
 from brokerlab.quality.study import collected, is_classification, model_of, read_classification
@@ -22,6 +22,7 @@ from brokerlab.study.fault_values import Faults
 from brokerlab.study.nearest import listed
 from brokerlab.study.plan import Cell, Plan, plan_json
 from brokerlab.study.quantity import seconds_text
+from brokerlab.study.values import LOCAL
 
 _SHOWN_RUNS = 12  # so many are listed; a longer order is for --json
 
@@ -125,7 +126,7 @@ def _print_cells(cells: tuple[Cell, ...]) -> None:
 
 def _print_limits(prepared: Prepared) -> None:
     """What this machine cannot do, and what follows."""
-    notes = machine_notes(prepared.plan) + meter_notes(prepared.plan)
+    notes = machine_notes(prepared.plan) + meter_notes(prepared)
     if notes:
         heading("On this machine")
         for note in notes:
@@ -143,10 +144,13 @@ def machine_notes(plan: Plan) -> list[str]:
     return notes
 
 
-def meter_notes(plan: Plan) -> list[str]:
+def meter_notes(prepared: Prepared) -> list[str]:
     """What the runs will not know of their own meter, or not before it is measured."""
-    notes = failures(plan.cells)
-    if missing := missing_setups(plan.cells):
+    if prepared.study.deploy.load_on != LOCAL:
+        return [f"the meter is not calibrated: {ELSEWHERE}"]
+    cells = prepared.plan.cells
+    notes = failures(cells)
+    if missing := missing_setups(cells):
         notes.append(
             f"the meter was not calibrated for all of this load: done before the first run ({amount(missing)})"
         )

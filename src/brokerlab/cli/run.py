@@ -156,7 +156,7 @@ def _make_runs(prepared: Prepared, results: StudyDirectory, master: str | None, 
     done = sum(results.run(run.id).is_finished() for run in plan.runs)
     left = len(plan.runs) - done
     if left:
-        calibrate_for(plan.cells)
+        calibrate_for(prepared)
     for note in machine_notes(plan):
         say(f"note: {note}")
     left_s = plan.expected_s * left / max(1, len(plan.runs))

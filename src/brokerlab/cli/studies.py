@@ -23,7 +23,7 @@ from brokerlab.study.file import missing_brokers, read_study
 from brokerlab.study.nearest import listed, nearest
 from brokerlab.study.plan import Plan, make_plan
 from brokerlab.study.population import client_count
-from brokerlab.study.values import Study
+from brokerlab.study.values import LOCAL, Study
 
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study file, or the name of a preset.")]
 SetOption = Annotated[
@@ -34,7 +34,6 @@ OnlyOption = Annotated[
     list[str] | None,
     typer.Option("--only", metavar="FACTOR=LEVEL", help="Only the cells with this level; may be repeated."),
 ]
-_HERE = "local"  # of deploy.load_on
 ResultsArgument = Annotated[Path, typer.Argument(metavar="DIR", help="What `brokerlab run` wrote.")]
 
 
@@ -73,7 +72,7 @@ def _by_whole_names(facts: dict[str, DriverFacts]) -> dict[str, DriverFacts]:
 
 def _refuse_foreign_addresses(study: Study, plan: Plan) -> None:
     """No client would connect from them. On a cluster they are those of other machines, and workers find out."""
-    if study.deploy.load_on != _HERE:
+    if study.deploy.load_on != LOCAL:
         return
     wanted = dict.fromkeys(address for cell in plan.cells for address in cell.workload.clients.addresses)
     if foreign := foreign_addresses(wanted):

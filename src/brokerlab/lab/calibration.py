@@ -13,11 +13,13 @@ from typing import Any
 
 from brokerlab.errors import UserError
 from brokerlab.lab.machine import machine_facts, versions
-from brokerlab.lab.setups import USUAL, SetUp, setup_from, setups_of, why_not
+from brokerlab.lab.setups import USUAL, SetUp, setup_from, setup_of, setups_of, why_not
 from brokerlab.record.manifest import read_manifest, replace_json
 from brokerlab.study.plan import Cell
+from brokerlab.study.values import LOCAL
 
 FORMAT = 1
+ELSEWHERE = "the load runs on Spark's executors: ceilings of the lab's own machine say nothing of those"
 LEVEL_RATES = ("published_recorded_per_s", "received_per_s")  # what is read of each QoS
 Json = dict[str, Any]
 _IDENTITY = ("host", "cores", "memory_bytes", "cpu_model", "kernel")
@@ -110,6 +112,13 @@ def _explained(path: Path) -> Iterator[None]:
         raise UserError(
             f"the calibration cannot be kept in {path}: {problem}", hint="set XDG_CACHE_HOME to a folder of yours"
         ) from problem
+
+
+def run_section(cell: Cell, *, load_on: str) -> Json:
+    """For the manifest of a run of this cell, whose load is on this machine or elsewhere."""
+    if load_on != LOCAL:
+        return {"value": None, "reason": ELSEWHERE}
+    return calibration_section(setup_of(cell), int(cell.workload.qos))
 
 
 def calibration_section(setup: SetUp = USUAL, qos: int | None = None) -> Json:

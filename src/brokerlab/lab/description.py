@@ -3,9 +3,8 @@
 import time
 from dataclasses import asdict
 
-from brokerlab.lab.calibration import calibration_section
+from brokerlab.lab.calibration import run_section
 from brokerlab.lab.machine import machine_facts, versions
-from brokerlab.lab.setups import setup_of
 from brokerlab.record.manifest import Manifest
 from brokerlab.study.identity import identity_section
 from brokerlab.study.plan import PlannedRun
@@ -33,5 +32,5 @@ def describe_run(manifest: Manifest, run: PlannedRun, study: Study) -> None:
     manifest.add("ledger", {"late_s": study.analysis.late_s})
     manifest.add("machine", machine_facts())
     manifest.add("versions", versions())
-    manifest.add("calibration", calibration_section(setup_of(cell), int(cell.workload.qos)))
+    manifest.add("calibration", run_section(cell, load_on=study.deploy.load_on))
     manifest.add("clock", {"name": "CLOCK_MONOTONIC", "mono_ns": time.monotonic_ns(), "wall_ns": time.time_ns()})

@@ -22,6 +22,7 @@ from brokerlab.study.will_values import Wills
 
 Level = str | int | float
 
+LOCAL = "local"  # of deploy.load_on: workers are processes of this machine
 AUTO = "auto"  # a window that is widened until the delivered rate stops growing
 
 
@@ -334,7 +335,7 @@ class Deploy:
     repetitions: int = 3
     seed: int = 1
     phases: Phases = Phases()
-    load_on: str = "local"
+    load_on: str = LOCAL
     captures: tuple[str, ...] = ()  # taps where packets are written to files: network/capture.py
 
 

@@ -5,10 +5,19 @@ import json
 import pytest
 
 from brokerlab.cli.calibrate import calibrate_for, expected_s, measure, require_possible
+from brokerlab.cli.plan import meter_notes
 from brokerlab.cli.studies import prepare
 from brokerlab.errors import RunError, UserError
-from brokerlab.lab.calibration import calibration_section, store_calibration, todays_versions
+from brokerlab.lab.calibration import (
+    ELSEWHERE,
+    calibration_path,
+    calibration_section,
+    store_calibration,
+    todays_versions,
+)
+from brokerlab.lab.description import describe_run
 from brokerlab.lab.setups import SetUp, setup_of
+from brokerlab.record.manifest import Manifest
 
 pytestmark = pytest.mark.unit
 
@@ -123,7 +132,8 @@ def test_a_setup_that_fails_takes_no_others_with_it_and_is_not_tried_again(study
     """Another QoS of it is."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     settings = ["scenario.variables={transport: [tls, tcp], qos: [0, 1]}"]
-    cells = prepare(str(study), settings=settings, levels=[]).plan.cells
+    prepared = prepare(str(study), settings=settings, levels=[])
+    cells = prepared.plan.cells
     asked = []
 
     def fail(**order):
@@ -134,7 +144,7 @@ def test_a_setup_that_fails_takes_no_others_with_it_and_is_not_tried_again(study
 
     monkeypatch.setattr("brokerlab.lab.calibrate.calibrate", fail)
     for _ in range(2):
-        calibrate_for(cells, seconds=0.1)
+        calibrate_for(prepared, seconds=0.1)
 
     failed = "the meter could not be calibrated for 64 B over TLS, MQTT 3.1.1 at QoS 0: nothing came; "
     assert sorted(asked) == [("tcp", 0), ("tcp", 1), ("tls", 0), ("tls", 1)]
@@ -183,11 +193,12 @@ def test_what_is_announced_grows_with_connections_and_their_payloads(setup, leas
 def test_a_machine_that_was_calibrated_is_not_calibrated_again(study, tmp_path, monkeypatch, capsys):
     """That one which was not is: tests/e2e/test_saturated_generator.py."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    cells = prepare(str(study), settings=[], levels=[]).plan.cells
+    prepared = prepare(str(study), settings=[], levels=[])
+    cells = prepared.plan.cells
     content = measured(SetUp(cells[0].workload.payload_bytes), levels=(0, 1, 2))
     store_calibration(content)
 
-    calibrate_for(cells, seconds=0.1)
+    calibrate_for(prepared, seconds=0.1)
 
     assert calibration_section()["value"] == content
     assert capsys.readouterr().out == ""
@@ -195,11 +206,43 @@ def test_a_machine_that_was_calibrated_is_not_calibrated_again(study, tmp_path, 
 
 def test_a_calibration_that_cannot_be_kept_stops_no_run(study, tmp_path, monkeypatch, capsys):
     (tmp_path / "brokerlab").write_text("no folder")
-    cells = prepare(str(study), settings=[], levels=[]).plan.cells
+    prepared = prepare(str(study), settings=[], levels=[])
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
-    calibrate_for(cells, seconds=0.1)
+    calibrate_for(prepared, seconds=0.1)
 
     said = capsys.readouterr().out
     assert "note: it could not be calibrated: the calibration cannot be kept in" in said
     assert "against a broker that does nothing" not in said
+
+
+def test_a_load_on_spark_is_not_calibrated_here(brokerlab, study, tmp_path, monkeypatch, capsys):
+    """Ceilings that this machine has are none of the executors'."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    prepared = prepare(str(study), settings=["deploy.load_on=spark"], levels=[])
+    calibrate_for(prepared, seconds=0.1)
+    assert not calibration_path().exists()
+    assert "note: the meter is not calibrated: the load runs on Spark's executors" in capsys.readouterr().out
+    assert meter_notes(prepared) == [f"the meter is not calibrated: {ELSEWHERE}"]
+
+    store_calibration(measured(SetUp(), levels=(0, 1, 2)))
+    asked = brokerlab("calibrate", "--study", str(study), "--set", "deploy.load_on=spark")
+
+    (there, *_), (here, *_) = sections(prepared, tmp_path / "spark"), sections(with_load_here(study), tmp_path / "here")
+    assert there == {"value": None, "reason": ELSEWHERE}
+    assert here["value"] is not None
+    assert (asked.returncode, asked.stdout) == (64, "")
+    assert ELSEWHERE in asked.stderr
+
+
+def with_load_here(study):
+    return prepare(str(study), settings=[], levels=[])
+
+
+def sections(prepared, folder):
+    """What the manifests of these runs say of the meter before anything starts."""
+    for number, run in enumerate(prepared.plan.runs):
+        manifest = Manifest(folder / f"{number}.json")
+        folder.mkdir(exist_ok=True)
+        describe_run(manifest, run, prepared.study)
+        yield manifest.sections["calibration"]

@@ -158,17 +158,17 @@ def test_few_cores_are_noted_unless_the_broker_has_its_own(
 def test_a_machine_that_was_never_calibrated_is_noted(
     monkeypatch: pytest.MonkeyPatch, study: Path, tmp_path: Path
 ) -> None:
-    plan = prepare(str(study), settings=[], levels=[]).plan
+    prepared = prepare(str(study), settings=[], levels=[])
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    (before,) = meter_notes(plan)
-    store_failure(USUAL, int(plan.cells[0].workload.qos), "nothing came")
-    failed, _ = meter_notes(plan)  # the other QoS are still to be measured
+    (before,) = meter_notes(prepared)
+    store_failure(USUAL, int(prepared.plan.cells[0].workload.qos), "nothing came")
+    failed, _ = meter_notes(prepared)  # the other QoS are still to be measured
     rates = {"published_recorded_per_s": 1.0, "received_per_s": 1.0}
     store_calibration({"format": 1, "versions": dict(todays_versions())} | {f"qos{qos}": rates for qos in (0, 1, 2)})
 
     assert "not calibrated for all of this load: done before the first run (1 set-up, " in before
     assert "could not be calibrated for 64 B over TCP" in failed
-    assert meter_notes(plan) == []
+    assert meter_notes(prepared) == []
 
 
 def test_a_host_that_cannot_be_is_bad_input(brokerlab: Program, study: Path) -> None:
