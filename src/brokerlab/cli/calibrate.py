@@ -21,6 +21,7 @@ from brokerlab.lab.calibration import (
     store_calibration,
     store_failure,
 )
+from brokerlab.lab.kinds import unknown
 from brokerlab.lab.setups import (
     LEAST_BYTES,
     MOST_BYTES,
@@ -129,6 +130,8 @@ def _of_study(prepared: Prepared) -> dict[SetUp, Sequence[int]]:
     if prepared.study.deploy.load_on != LOCAL:
         raise UserError(ELSEWHERE, hint="--set deploy.load_on=local")
     setups = setups_of(prepared.plan.cells)
+    for reason in unknown(prepared.plan.cells):
+        warn(f"calibrate: {reason}")
     left_out = {setup: reason for setup in setups if (reason := why_not(setup))}
     for setup, reason in left_out.items():
         warn(f"calibrate: {setup.text} is left out: {reason}")

@@ -14,6 +14,7 @@ from brokerlab.cli.terminal import Columns, heading, say, table
 from brokerlab.errors import UserError
 from brokerlab.lab.calibration import ELSEWHERE, failures, missing_setups
 from brokerlab.lab.ensemble import bridges_of
+from brokerlab.lab.kinds import unknown
 from brokerlab.pipeline.java import HINT, find_java
 from brokerlab.quality.study import collected, is_classification, model_of, read_classification
 from brokerlab.study.ensemble_values import BridgeShape, Join
@@ -149,7 +150,7 @@ def meter_notes(prepared: Prepared) -> list[str]:
     if prepared.study.deploy.load_on != LOCAL:
         return [f"the meter is not calibrated: {ELSEWHERE}"]
     cells = prepared.plan.cells
-    notes = failures(cells)
+    notes = failures(cells) + unknown(cells)
     if missing := missing_setups(cells):
         notes.append(
             f"the meter was not calibrated for all of this load: done before the first run ({amount(missing)})"

@@ -4,7 +4,8 @@ Per QoS four measurements with one null broker:
 
     published               build, hand over, acknowledgements: load/ceiling.py, no rows
     published and recorded  a publishing worker that is asked for more than it can
-    received                a subscribing worker that is played messages as fast as its socket takes them, with rows
+    received                a subscribing worker that is played messages as fast as its socket takes them, with rows;
+                            it gathers them where the set-up says that it is of a saturated load, as there (gather.py)
     schedule error          a publishing worker at a moderate constant rate
 
 The first uses one connection, the others as many as the set-up has (lab/setups.py), and last longer for many: a
@@ -168,7 +169,8 @@ def publish_recorded(asked: Level, null: Null, asked_per_s: float) -> Ceiling:
 
 
 def _receive(asked: Level, null: Null) -> _Received:
-    spec = _spec(_SUBSCRIBER, asked, null, _SATURATE, name="received")
+    schedule = _SATURATE if asked.setup.saturates else Schedule()
+    spec = _spec(_SUBSCRIBER, asked, null, schedule, name="received")
     with Crew([spec]) as crew:
         crew.connect(timeout_s=_ANSWER_S)
         crew.subscribe(timeout_s=_ANSWER_S)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from brokerlab.errors import UserError
+from brokerlab.lab.kinds import has_none, unmeasured, without
 from brokerlab.lab.machine import machine_facts, versions
 from brokerlab.lab.setups import USUAL, SetUp, setup_from, setup_of, setups_of, why_not
 from brokerlab.record.manifest import read_manifest, replace_json
@@ -20,6 +21,7 @@ from brokerlab.study.values import LOCAL
 
 FORMAT = 1
 ELSEWHERE = "the load runs on Spark's executors: ceilings of the lab's own machine say nothing of those"
+_METHOD = 2  # raised where the same meter is measured in another way
 LEVEL_RATES = ("published_recorded_per_s", "received_per_s")  # what is read of each QoS
 Json = dict[str, Any]
 _IDENTITY = ("host", "cores", "memory_bytes", "cpu_model", "kernel")
@@ -37,7 +39,7 @@ def calibration_path() -> Path:
 @cache
 def todays_versions() -> Mapping[str, str]:
     """Of what decides how fast the meter is: a calibration that was made with others is none of this one's."""
-    return MappingProxyType(versions() | {"python": platform.python_version()})
+    return MappingProxyType(versions() | {"python": platform.python_version(), "calibration": str(_METHOD)})
 
 
 def store_calibration(content: Json) -> Path:
@@ -115,10 +117,23 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def run_section(cell: Cell, *, load_on: str) -> Json:
-    """For the manifest of a run of this cell, whose load is on this machine or elsewhere."""
+    """For the manifest of a run of this cell, whose load is on this machine or elsewhere.
+
+    Ceilings of another kind than its own are null, and "without" has the reason.
+    """
     if load_on != LOCAL:
         return {"value": None, "reason": ELSEWHERE}
-    return calibration_section(setup_of(cell), int(cell.workload.qos))
+    if has_none(lacking := unmeasured(cell)):
+        return {"value": None, "reason": "; ".join(dict.fromkeys(lacking.values()))}
+    level = f"qos{int(cell.workload.qos)}"
+    section = calibration_section(setup_of(cell), int(cell.workload.qos))
+    if not lacking:
+        return section
+    if (value := section["value"]) is not None:
+        # Of other QoS nothing is this run's.
+        kept = {name: found for name, found in value.items() if name == level or not name.startswith("qos")}
+        section["value"] = kept | {level: without(value[level], lacking)}
+    return section | {"without": lacking}
 
 
 def calibration_section(setup: SetUp = USUAL, qos: int | None = None) -> Json:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from brokerlab.lab.kinds import has_none, unmeasured
 from brokerlab.lab.reach import read_reach
 from brokerlab.study.identity import largest_payload_bytes
 from brokerlab.study.mqtt5_values import Mqtt5
@@ -13,7 +14,7 @@ from brokerlab.study.placing import most_at_a_node
 from brokerlab.study.plan import Cell
 from brokerlab.study.population import population
 from brokerlab.study.quantity import bytes_text, seconds_text
-from brokerlab.study.values import Content, Payload, Transport, Workload
+from brokerlab.study.values import Arrivals, Content, Payload, Transport, Workload
 
 Json = dict[str, Any]
 LEAST_BYTES, MOST_BYTES = 16, 16 << 20  # of payloads: a shorter one has no place for its whole identity
@@ -37,6 +38,7 @@ class SetUp:
     mqtt5: Mqtt5 = _USUAL
     template: str | None = None  # of JSON, which takes more work to write and to read
     is_replay: bool = False  # whether messages are records of a file
+    saturates: bool = False  # whether subscribers gather what comes, as they do where a window is kept full
 
     @property
     def facts(self) -> Json:
@@ -52,6 +54,8 @@ class SetUp:
         said += f", MQTT {self.protocol}"
         if self.mqtt5 != _USUAL:
             said += f" with {listed(tuple(_added(self.mqtt5)))}"
+        if self.saturates:
+            said += ", saturated"
         if max(self.publishers, self.subscribers) > 1:
             said += f", {self.publishers:,} publishers and {self.subscribers:,} subscribers"
         return said
@@ -94,6 +98,7 @@ def setup_from(facts: Json) -> SetUp:
         mqtt5=Mqtt5(**facts.get("mqtt5", {})),
         template=facts.get("template"),
         is_replay=bool(facts.get("is_replay", False)),
+        saturates=bool(facts.get("saturates", False)),
     )
 
 
@@ -145,6 +150,7 @@ def setup_of(cell: Cell) -> SetUp:
         mqtt5=replace(load.mqtt5, session_expiry_s=None) if load.protocol == "5.0" else _USUAL,
         template=load.payload.template if load.payload.content is Content.JSON else None,
         is_replay=load.payload.replay is not None,
+        saturates=load.schedule.arrivals is Arrivals.SATURATE,
     )
 
 
@@ -175,8 +181,10 @@ def connections_here() -> int:
 
 
 def setups_of(cells: Iterable[Cell]) -> dict[SetUp, list[int]]:
-    """Every set-up of these cells, in their order, with the QoS that it is used at."""
+    """Every set-up of these cells that ceilings are measured of, in their order, with the QoS that it is used at."""
     levels: dict[SetUp, set[int]] = {}
     for cell in cells:
+        if has_none(unmeasured(cell)):
+            continue
         levels.setdefault(setup_of(cell), set()).add(int(cell.workload.qos))
     return {each: sorted(found) for each, found in levels.items()}

@@ -9,7 +9,8 @@ Sections, in the order in which they are written:
     ledger      {"late_s": a first arrival later than this after its intended time counts as late}
     machine     cores, memory, kernel, Python, host's load before the run
     versions    brokerlab and the libraries that touch the numbers
-    calibration {"value": the meter against the null broker (brokerlab calibrate) or null, "reason": why null}
+    calibration {"value": the meter against the null broker (brokerlab calibrate) or null, "reason": why null};
+                where clients do something that no ceiling is measured of, "without" has the reason by what they do
     broker      name, driver, version, preset, command, address
     clock       name of the clock, and one reading of it beside the wall clock
     network     on any topology but loopback: topology, hosts, cables and what they are made of, ways, pairs with

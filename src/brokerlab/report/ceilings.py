@@ -12,7 +12,8 @@ from brokerlab.report.table import Entry, Table, number, text
 _WAYS = (("send", "publishing", "publishers", "published_recorded_per_s"),
          ("delivery", "receiving", "subscribers", "received_per_s"))  # fmt: skip
 # What a set-up is, of all that its calibration says: lab/setups.py has them by the same names.
-FACTS = ("payload_bytes", "transport", "protocol", "publishers", "subscribers", "mqtt5", "template", "is_replay")
+FACTS = ("payload_bytes", "transport", "protocol", "publishers", "subscribers", "mqtt5", "template", "is_replay",
+         "saturates")  # fmt: skip
 _COLUMNS = (
     text("Messages"),
     text("QoS"),
@@ -52,8 +53,8 @@ def _row(qos: str, found: _Ceiling) -> tuple[Entry, ...]:
         Entry(significant(cpu_us.get("published_recorded"))),
         Entry(significant(level["received_per_s"])),
         Entry(significant(cpu_us.get("received"))),
-        Entry(significant(level.get("schedule_error_ms", {}).get("p99"))),
-        Entry(significant(level.get("receive_resolution_ms", {}).get("p99"))),
+        Entry(significant((level.get("schedule_error_ms") or {}).get("p99"))),
+        Entry(significant((level.get("receive_resolution_ms") or {}).get("p99"))),
         *(Entry(significant(found.used.get(verb))) for _, verb, _, _ in _WAYS),
     )
 
@@ -68,6 +69,8 @@ def ceilings_text(results: Results) -> str:
     said = [f"Workers of these runs came to at most {listed(used)} of that, on the mean of a run."] if used else []
     if reasons:
         said.append(f"How far the meter was from its own ceilings is not known: {'; '.join(reasons)}.")
+    lacking = {(verb, reason) for each in sections for verb, reason in each.get("without", {}).items()}
+    said += [f"There is no ceiling of {verb}: {reason}." for verb, reason in sorted(lacking)]
     return " ".join(said)
 
 
@@ -75,19 +78,24 @@ def _found(results: Results) -> dict[tuple[str, str], _Ceiling]:
     """By set-up, which is all its facts, and QoS."""
     found: dict[tuple[str, str], _Ceiling] = {}
     for row in results.runs:
-        measured = results.manifests.get(row["run_id"], {}).get("calibration", {}).get("value") or {}
+        section = results.manifests.get(row["run_id"], {}).get("calibration", {})
+        measured = section.get("value") or {}
         qos = str(row["qos"])
         if (level := measured.get(f"qos{qos}")) is None:
             continue
-        ceiling = found.setdefault((_identity(measured), qos), _Ceiling(_setup(measured), level))
+        ceiling = found.setdefault((_identity(section), qos), _Ceiling(_setup(measured), level))
         for verb, percent in _used(results, row["run_id"], level):
             ceiling.used[verb] = max(percent, ceiling.used.get(verb, 0.0))
     return found
 
 
-def _identity(measured: Json) -> str:
-    """Its facts as text: words may be shared, as in calibrations before those named all that differs."""
-    return json.dumps({name: measured[name] for name in FACTS if name in measured}, sort_keys=True)
+def _identity(section: Json) -> str:
+    """Its facts as text: words may be shared, as in calibrations before those named all that differs.
+
+    Runs that have only some of its ceilings stand apart.
+    """
+    facts = {name: value for name, value in section["value"].items() if name in FACTS}
+    return json.dumps([facts, sorted(section.get("without", {}))], sort_keys=True)
 
 
 def _setup(measured: Json) -> str:
@@ -97,12 +105,13 @@ def _setup(measured: Json) -> str:
 
 def _used(results: Results, run_id: str, level: Json) -> Iterator[tuple[str, float]]:
     for window, verb, role, ceiling in _WAYS:
+        most_per_s = known(level[ceiling])
         for row in results.throughput:
             if row["window"] != window or row["run_id"] != run_id or not (workers := _workers(results, row, role)):
                 continue
             per_s = known(row["published_per_s" if window == "send" else "delivered_per_s"])
-            if per_s is not None:
-                yield verb, 100 * per_s / workers / level[ceiling]
+            if per_s is not None and most_per_s is not None:
+                yield verb, 100 * per_s / workers / most_per_s
 
 
 def _workers(results: Results, row: Row, role: str) -> int:

@@ -216,6 +216,20 @@ def test_a_calibration_that_cannot_be_kept_stops_no_run(study, tmp_path, monkeyp
     assert "against a broker that does nothing" not in said
 
 
+def test_what_no_ceiling_is_measured_of_is_told(brokerlab, study):
+    """The plan says it too."""
+    loops = ("--set", "scenario.workload.role=loop")
+    done = brokerlab("calibrate", "--study", str(study), *loops)
+    planned = brokerlab("plan", str(study), *loops)
+
+    why = "there is no ceiling of receiving: clients that hear their own messages are not calibrated"
+    assert (done.returncode, done.stdout) == (64, "")
+    assert f"calibrate: {why}" in done.stderr
+    assert "nothing of this study can be calibrated" in done.stderr
+    assert f"- {why}" in planned.stdout
+    assert "done before the first run" not in planned.stdout
+
+
 def test_a_load_on_spark_is_not_calibrated_here(brokerlab, study, tmp_path, monkeypatch, capsys):
     """Ceilings that this machine has are none of the executors'."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -23,10 +23,23 @@ from brokerlab.lab.calibration import (
 from brokerlab.lab.null import null_broker, require_equal
 from brokerlab.lab.reach import Reach
 from brokerlab.lab.setups import USUAL, SetUp, lasting_s, setup_from, setup_of, setups_of, why_not
+from brokerlab.load.crew import Crew
 from brokerlab.study.ensemble_values import Ensemble
 from brokerlab.study.placement_values import SPREAD, Placement, Spot
 from brokerlab.study.plan import Cell
-from brokerlab.study.values import BrokerChoice, Content, Mqtt5, Payload, Qos, Replay, Roles, Transport, Workload
+from brokerlab.study.values import (
+    Arrivals,
+    BrokerChoice,
+    Content,
+    Mqtt5,
+    Payload,
+    Qos,
+    Replay,
+    Roles,
+    Schedule,
+    Transport,
+    Workload,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -108,6 +121,7 @@ def cell(*, nodes=1, **load):
         (cell(publishers=11, subscribers=10), SetUp(publishers=100, subscribers=10)),
         (cell(publishers=11, nodes=2), SetUp(publishers=10)),
         (cell(publishers=70_000), SetUp(publishers=10_000)),
+        (cell(schedule=Schedule(Arrivals.SATURATE)), SetUp(saturates=True)),
         (cell(mqtt5=Mqtt5(user_properties=3)), USUAL),
         (
             cell(protocol="5.0", mqtt5=Mqtt5(user_properties=3, session_expiry_s=9)),
@@ -181,8 +195,9 @@ def test_setups_that_differ_have_texts_that_differ():
     setups += [SetUp(template=each) for each in ("{seq}", "{seq} ")]
     setups += [SetUp(is_replay=True), SetUp(is_replay=True, template="{seq}"), SetUp(subscribers=7)]
     setups += [SetUp(publishers=7), SetUp(1000), SetUp(1024), SetUp(transport=Transport.WS), USUAL]
+    setups += [SetUp(saturates=True)]
 
-    assert len({each.text for each in setups}) == len(set(setups)) == len(setups) == 21
+    assert len({each.text for each in setups}) == len(set(setups)) == len(setups) == 22
 
 
 def test_so_much_at_once_is_not_calibrated():
@@ -281,6 +296,22 @@ def test_a_null_broker_that_dies_is_a_failed_run(monkeypatch):
     monkeypatch.setattr("brokerlab.lab.calibrate.send_ceiling", die)
     with pytest.raises(RunError, match="null broker: gone"):
         calibrate(seconds=0.1, say=lambda _text: None, levels=(0,))
+
+
+def test_subscribers_of_a_saturated_load_are_measured_as_they_work_there(monkeypatch):
+    """They gather; those of a load with a schedule read what comes as it comes."""
+    seen = []
+
+    def keep(self, specs):
+        seen.extend((each.node, each.saturates) for each in specs)
+        begin(self, specs)
+
+    begin = Crew.__init__
+    monkeypatch.setattr(Crew, "__init__", keep)
+    for saturates in (False, True):
+        calibrate(seconds=0.1, say=lambda _text: None, setup=SetUp(saturates=saturates), levels=(0,))
+
+    assert [each for each in seen if each[0] == "subscribers/0"] == [("subscribers/0", False), ("subscribers/0", True)]
 
 
 def test_json_and_long_payloads_to_several_subscribers_have_ceilings_too():

@@ -122,6 +122,22 @@ def test_setups_with_the_same_words_stand_apart(facts):
     assert sorted(row[-2] for row in shown(found)) == ["1.00", "10.0"]
 
 
+def test_a_ceiling_of_another_kind_is_none_and_the_report_says_why():
+    """Of a run whose publishers connect for each message; the other one's ceilings are not its own."""
+    nothing = {"published_recorded_per_s": None, "schedule_error_ms": None}
+    other = CEILINGS | {"qos0": CEILINGS["qos0"] | nothing | {"cpu_us_per_message": {"received": 0.25}}}
+    without = {"publishing": "publishers that connect for each message are not calibrated"}
+    found = with_second(calibrated(CEILINGS), value=other, reason=None, without=without)
+
+    assert sorted(row[2:] for row in shown(found)) == [
+        ["2,000,000", "0.500", "4,000,000", "0.250", "0.125", "2.00", "1.00", "2.00"],
+        ["–", "–", "4,000,000", "0.250", "–", "2.00", "–", "–"],
+    ]
+    assert ceilings_text(found).endswith(
+        "There is no ceiling of publishing: publishers that connect for each message are not calibrated."
+    )
+
+
 def test_all_facts_of_a_setup_tell_it_apart():
     assert set(FACTS) == {each.name for each in fields(SetUp)}
 

@@ -1,0 +1,125 @@
+"""Loads that no ceiling is measured of have none: their manifests say why, and nothing is measured for them."""
+
+import pytest
+
+from brokerlab.lab.calibration import missing_setups, run_section, store_calibration, todays_versions
+from brokerlab.lab.kinds import ANSWERING, PUBLISHING, RECEIVING, unmeasured
+from brokerlab.lab.setups import setup_of
+from brokerlab.study.pause_values import Pause
+from brokerlab.study.plan import Cell
+from brokerlab.study.values import (
+    Arrivals,
+    Behaviour,
+    BrokerChoice,
+    ClientLife,
+    Content,
+    Echo,
+    Payload,
+    Qos,
+    Roles,
+    Schedule,
+    SessionKind,
+    Topics,
+    Workload,
+)
+
+pytestmark = pytest.mark.unit
+BOTH = {PUBLISHING, RECEIVING}
+LEVEL = {
+    "published_per_s": 4.0,
+    "published_per_s_per_core": 4.0,
+    "published_recorded_per_s": 3.0,
+    "published_recorded_per_s_per_core": 3.0,
+    "received_per_s": 2.0,
+    "received_per_s_per_core": 2.0,
+    "cpu_us_per_message": {"published": 1.0, "published_recorded": 2.0, "received": 3.0},
+    "schedule_error_ms": {"p99": 0.1},
+    "receive_resolution_ms": {"p99": 0.2},
+}
+
+
+def cell(**load):
+    return Cell("c", (), BrokerChoice("b", "embedded"), Workload(**load))
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        {},
+        {"schedule": Schedule(Arrivals.BURST)},
+        {"schedule": Schedule(inflight=1)},  # at QoS 0 nothing is
+        {"payload_bytes": 40, "payload": Payload(Content.JSON, '{"seq": {seq}}')},
+        {"payload_bytes": 16, "payload": Payload(each=(16, 16))},
+        {"clients": ClientLife(behaviour=Behaviour.CHURN)},
+        {"pause": Pause(for_s=0.0)},
+    ],
+)
+def test_the_usual_kinds_of_load_have_all_ceilings(load):
+    assert unmeasured(cell(**load)) == {}
+
+
+@pytest.mark.parametrize(
+    ("load", "lacking", "why"),
+    [
+        ({"clients": ClientLife(behaviour=Behaviour.PER_MESSAGE)}, {PUBLISHING}, "connect for each message"),
+        ({"clients": ClientLife(behaviour=Behaviour.PER_MESSAGE_ABRUPT)}, {PUBLISHING}, "connect for each message"),
+        ({"clients": ClientLife(session=SessionKind.PERSISTENT)}, {PUBLISHING}, "keep their sessions"),
+        ({"topics": Topics(count=2)}, {PUBLISHING}, "several topics"),
+        ({"schedule": Schedule(Arrivals.WINDOW, inflight=1), "qos": Qos(1)}, {PUBLISHING}, "window in flight"),
+        ({"schedule": Schedule(Arrivals.SATURATE)}, {PUBLISHING}, "keep a window full"),
+        ({"schedule": Schedule(inflight=1), "qos": Qos(1)}, {PUBLISHING}, "window in flight"),
+        ({"pause": Pause()}, {RECEIVING}, "that pause"),
+        ({"role": Roles.LOOP}, BOTH, "their own messages"),
+        ({"role": Roles.ECHO}, {ANSWERING}, "devices that answer"),
+        ({"payload": Payload(each=(64, 65))}, BOTH, "several sizes"),
+        ({"payload": Payload(mix=((64, 50.0), (65, 50.0)))}, BOTH, "several sizes"),
+        ({"payload_bytes": 15}, BOTH, "under 16 B"),
+        ({"payload_bytes": 0}, BOTH, "under 16 B"),
+    ],
+)
+def test_other_kinds_lack_what_is_not_measured_of_them(load, lacking, why):
+    found = unmeasured(cell(**load))
+
+    assert found.keys() == lacking
+    assert all(why in reason for reason in found.values())
+
+
+def test_answers_at_another_qos_have_no_ceiling_of_receiving():
+    found = unmeasured(cell(role=Roles.ECHO, echo=Echo(qos=Qos(1))))
+
+    assert found.keys() == {ANSWERING, RECEIVING}
+
+
+def test_a_manifest_has_no_ceiling_of_another_kind():
+    store_calibration({"format": 1, "versions": dict(todays_versions()), "qos0": LEVEL, "qos1": LEVEL})
+    usual, single = cell(), cell(clients=ClientLife(behaviour=Behaviour.PER_MESSAGE))
+    assert setup_of(usual) == setup_of(single)
+
+    assert run_section(usual, load_on="local")["value"]["qos0"] == LEVEL
+    section = run_section(single, load_on="local")
+
+    assert section["reason"] is None
+    assert section["without"] == {PUBLISHING: "publishers that connect for each message are not calibrated"}
+    assert "qos1" not in section["value"]
+    level = section["value"]["qos0"]
+    assert {name for name, value in level.items() if value is None} == {
+        *(name for name in LEVEL if name.startswith("published")), "schedule_error_ms",
+    }  # fmt: skip
+    assert level["cpu_us_per_message"] == {"published": None, "published_recorded": None, "received": 3.0}
+    assert (level["received_per_s"], level["receive_resolution_ms"]) == (2.0, {"p99": 0.2})
+
+
+def test_a_load_that_nothing_is_measured_of_is_not_calibrated_and_says_why():
+    store_calibration({"format": 1, "versions": dict(todays_versions()), "qos0": LEVEL})
+    loops = cell(role=Roles.LOOP)
+
+    assert run_section(loops, load_on="local") == {
+        "value": None,
+        "reason": "clients that hear their own messages are not calibrated",
+    }
+    assert missing_setups([cell(role=Roles.LOOP, publishers=50)]) == {}
