@@ -13,6 +13,7 @@ connection's first messages take more than those that follow.
 A rate per core is messages per second of the worker's own CPU time, its writing thread included; the plain rate may
 be what the null broker can do, where TLS or very many connections keep it busy.
 The null broker counts too; where the counts disagree there is no calibration.
+What the machine did beside each measurement is kept with it: lab/disturbance.py.
 """
 
 import time
@@ -25,10 +26,12 @@ import pyarrow.parquet as pq
 from brokerlab import inventory
 from brokerlab.errors import RunError
 from brokerlab.lab.calibration import FORMAT, Json, todays_versions
+from brokerlab.lab.disturbance import PERIOD_S, most_steal_percent, surroundings_within
 from brokerlab.lab.machine import machine_facts
 from brokerlab.lab.null import HOST, LOOK_S, SETTLE_NS, Null, null_broker, play, played, require_equal
 from brokerlab.lab.sampling import read_cpu_ns
 from brokerlab.lab.setups import USUAL, SetUp, lasting_s, workload_of
+from brokerlab.lab.surroundings import Lookout
 from brokerlab.lab.verdict import read_meter
 from brokerlab.load.ceiling import Ceiling, send_ceiling
 from brokerlab.load.crew import Crew
@@ -76,6 +79,17 @@ class _Received(Ceiling):
 class _Kept:
     messages: int
     error_ms: Json
+    began_ns: int
+    wall_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    sent: Ceiling
+    recorded: Ceiling
+    received: _Received
+    kept: _Kept
+    lookout: Lookout
 
 
 def calibrate(*, seconds: float, say: Say, setup: SetUp = USUAL, levels: Sequence[int] = (0, 1, 2)) -> Json:
@@ -95,25 +109,30 @@ def calibrate(*, seconds: float, say: Say, setup: SetUp = USUAL, levels: Sequenc
 
 def _measured(asked: Level, say: Say) -> Json:
     try:
-        sent, recorded, received, kept = _all_four(asked, say)
+        found = _all_four(asked, say)
     except OSError as problem:  # the null broker died, or the machine has no room for what is written
         raise RunError(f"the meter and the null broker: {problem}") from problem
+    reached = {"published": found.sent, "published_recorded": found.recorded, "received": found.received}
+    spans = {name: (each.began_ns, each.wall_ns) for name, each in reached.items()}
+    spans["schedule"] = found.kept.began_ns, found.kept.wall_ns
+    around = {
+        name: surroundings_within(found.lookout, began_ns, began_ns + wall_ns)
+        for name, (began_ns, wall_ns) in spans.items()
+    }
     return {
-        **_rates("published", sent),
-        **_rates("published_recorded", recorded),
-        **_rates("received", received),
-        "cpu_us_per_message": {
-            "published": _cpu_us(sent),
-            "published_recorded": _cpu_us(recorded),
-            "received": _cpu_us(received),
-        },
-        "schedule_error_ms": kept.error_ms,
-        "receive_resolution_ms": received.resolution_ms,
+        **_rates("published", found.sent),
+        **_rates("published_recorded", found.recorded),
+        **_rates("received", found.received),
+        "cpu_us_per_message": {name: _cpu_us(each) for name, each in reached.items()},
+        "schedule_error_ms": found.kept.error_ms,
+        "receive_resolution_ms": found.received.resolution_ms,
+        "steal_percent": most_steal_percent(around),
+        "surroundings": around,
     }
 
 
-def _all_four(asked: Level, say: Say) -> tuple[Ceiling, Ceiling, _Received, _Kept]:
-    with inventory.temporary_folder(_FOLDER) as folder:
+def _all_four(asked: Level, say: Say) -> _Measured:
+    with inventory.temporary_folder(_FOLDER) as folder, Lookout(period_s=PERIOD_S) as lookout:
         with null_broker(folder, asked.setup.transport) as null:
             say(f"QoS {asked.qos}: publishing without rows")
             sent = _publish_bare(asked, null)
@@ -125,7 +144,7 @@ def _all_four(asked: Level, say: Say) -> tuple[Ceiling, Ceiling, _Received, _Kep
             kept = _keep_schedule(asked, null, _moderate_per_s(recorded, asked.seconds))
         require_equal(null.process, "received", sent.messages + recorded.messages + kept.messages)
         require_equal(null.process, "played", received.messages)
-    return sent, recorded, received, kept
+    return _Measured(sent, recorded, received, kept, lookout)
 
 
 def _rates(name: str, reached: Ceiling) -> Json:
@@ -165,7 +184,7 @@ def publish_recorded(asked: Level, null: Null, asked_per_s: float) -> Ceiling:
         wall_ns = time.monotonic_ns() - start_ns
         used_ns = _settled_cpu_ns(pid) - before_ns
         stopped = crew.stop()[_PUBLISHER]
-    return Ceiling(stopped.messages, wall_ns, used_ns)
+    return Ceiling(stopped.messages, wall_ns, used_ns, start_ns)
 
 
 def _receive(asked: Level, null: Null) -> _Received:
@@ -185,7 +204,7 @@ def _receive(asked: Level, null: Null) -> _Received:
     if not stopped.messages:
         raise RunError(f"nothing came in {asked.receiving_ns / 1e9:g} s")
     resolution_ms, last_ns = _arrivals(RunDirectory(spec.run))
-    return _Received(stopped.messages, last_ns - start_ns, used_ns, resolution_ms)
+    return _Received(stopped.messages, last_ns - start_ns, used_ns, start_ns, resolution_ms)
 
 
 def _moderate_per_s(reached: Ceiling, seconds: float) -> float:
@@ -204,7 +223,7 @@ def _keep_schedule(asked: Level, null: Null, per_s: float) -> _Kept:
         stopped = crew.stop()
     meter = read_meter(stopped)
     error_ms = {"rate": per_s, "p50": meter.lag_p50_ms, "p99": meter.lag_p99_ms, "max": meter.lag_max_ms}
-    return _Kept(stopped[_PUBLISHER].messages, error_ms)
+    return _Kept(stopped[_PUBLISHER].messages, error_ms, start_ns, end_ns - start_ns)
 
 
 # -- what they share ----------------------------------------------------------------------------------------------

@@ -103,7 +103,8 @@ def _largest_step_ms(readings: Sequence[Reading]) -> float:
 class Lookout:
     """A context manager that reads the machine until it is left."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, period_s: float = PERIOD_S) -> None:
+        self._period_s = period_s
         self.readings: list[Reading] = []
         self._counters = packages()
         self._lock = threading.Lock()
@@ -136,5 +137,5 @@ class Lookout:
             self.readings.append(reading if at_ns is None else replace(reading, at_ns=at_ns))
 
     def _watch(self) -> None:
-        while not self._over.wait(PERIOD_S):
+        while not self._over.wait(self._period_s):
             self.mark()

@@ -34,6 +34,7 @@ class Ceiling:
     messages: int
     wall_ns: int
     cpu_ns: int
+    began_ns: int  # on the monotonic clock
 
 
 class _NoRows(PublicationRows):
@@ -81,7 +82,7 @@ def _send(publisher: Publisher, epoll: select.epoll, duration_ns: int) -> Ceilin
         else:
             _wait(publisher, epoll, buffer, view, releases)
         publisher.record()
-    return Ceiling(publisher.following, now_ns() - began_ns, time.process_time_ns() - cpu_ns)
+    return Ceiling(publisher.following, now_ns() - began_ns, time.process_time_ns() - cpu_ns, began_ns)
 
 
 def _wait(

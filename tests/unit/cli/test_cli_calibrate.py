@@ -36,6 +36,7 @@ def test_calibrate_measures_every_qos_and_keeps_the_result(brokerlab, tmp_path):
             assert level[f"{name}_per_s_per_core"] * level["cpu_us_per_message"][name] == pytest.approx(1e6)
         error = level["schedule_error_ms"]
         assert 0 <= error["p50"] <= error["p99"] <= error["max"]
+        assert 0 <= level["steal_percent"] <= 100
         assert 0 <= level["receive_resolution_ms"]["p50"] <= level["receive_resolution_ms"]["max"]
     assert (measured["set_up"], measured["payload_bytes"]) == ("256 B over TCP, MQTT 3.1.1", 256)
     (kept,) = tmp_path.glob("brokerlab/*/calibration.json")
@@ -175,6 +176,75 @@ def test_calibrate_names_what_failed_and_shows_the_rest(tmp_path, monkeypatch):
         "64 B over TCP, MQTT 3.1.1 at QoS 0: nothing came",
         "128 B over TCP, MQTT 3.1.1 at QoS 1: nothing came",
     ]
+
+
+CALM = {"steal_percent": 0.0, "schedule_error_ms": {"p99": 0.1}}
+STOLEN = CALM | {"steal_percent": 30.0}
+LATE = CALM | {"schedule_error_ms": {"p99": 9.0}}
+FAILED = RunError("nothing came")
+
+
+@pytest.mark.parametrize(
+    ("seen", "kept", "because"),
+    [
+        ([CALM], CALM, None),
+        ([STOLEN, CALM], CALM, ["CPU steal: 30.0 % is above 5 %"]),
+        ([LATE, CALM], CALM, ["schedule error p99: 9.00 ms is above 5 ms"]),
+        ([STOLEN, LATE], LATE, ["CPU steal: 30.0 % is above 5 %"]),
+        ([STOLEN, FAILED], STOLEN, None),
+    ],
+)
+def test_a_disturbed_calibration_before_a_study_is_made_once_more(
+    study, tmp_path, monkeypatch, capsys, seen, kept, because
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    prepared = prepare(str(study), settings=[], levels=["qos=1"])
+    left = list(seen)
+
+    def measure_next(**order):
+        found = left.pop(0)
+        if isinstance(found, RunError):
+            raise found
+        made = measured(**order)
+        return made | {"qos1": made["qos1"] | found}
+
+    monkeypatch.setattr("brokerlab.lab.calibrate.calibrate", measure_next)
+    calibrate_for(prepared)
+
+    level = section(prepared.plan.cells[0])["value"]["qos1"]
+    assert left == []
+    assert {name: level[name] for name in CALM} == kept
+    assert level.get("again_because") == because
+    assert ("note: its ceilings may be higher than was measured: " in capsys.readouterr().out) is (kept is not CALM)
+
+
+def test_calibrate_itself_measures_once_and_tells_what_disturbed(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    asked = []
+
+    def disturbed(**order):
+        asked.append(order["levels"])
+        made = measured(**order)
+        return made | {"qos0": made["qos0"] | STOLEN}
+
+    monkeypatch.setattr("brokerlab.lab.calibrate.calibrate", disturbed)
+
+    assert measure({SetUp(): (0,)}, 0.1).disturbed == [
+        "64 B over TCP, MQTT 3.1.1 at QoS 0: CPU steal: 30.0 % is above 5 %"
+    ]
+    assert asked == [(0,)]
+
+
+def test_calibrate_says_how_much_was_stolen(brokerlab, study, tmp_path):
+    done = brokerlab(
+        "calibrate", "--study", str(study), "--only", "qos=1", "--seconds", "0.1", env={"XDG_CACHE_HOME": str(tmp_path)}
+    )
+
+    assert done.returncode == 0, done.stderr
+    (told,) = (line for line in done.stdout.splitlines() if line.startswith("CPU steal, at most"))
+    (kept,) = tmp_path.glob("brokerlab/*/calibration.json")
+    steal_percent = json.loads(kept.read_text())["qos1"]["steal_percent"]
+    assert told.split()[-2:] == ["%", f"{steal_percent:.3g}"]
 
 
 @pytest.mark.parametrize(
