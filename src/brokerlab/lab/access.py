@@ -14,9 +14,9 @@ from brokerlab.brokers.base import OPEN, Security
 from brokerlab.lab.clients import Clients
 from brokerlab.load.client import Login
 from brokerlab.load.spec import Client, Entrance, WorkerSpec
-from brokerlab.load.topics import PROBE_PREFIX, PROOF_PREFIX, own_filter, own_topics
+from brokerlab.load.topics import PROOF_PREFIX, own_filter, own_topics
 from brokerlab.study.access import users_of
-from brokerlab.study.topics import CONTROL_TOPIC
+from brokerlab.study.topics import CONTROL_TOPIC, PROBE_PREFIX
 from brokerlab.study.values import Certificates, Workload
 
 PREFIX = "brokerlab-keys-"

@@ -16,12 +16,12 @@ from brokerlab.lab.clients import Clients, others_of, worker_specs
 from brokerlab.lab.crossing import Door
 from brokerlab.load.spec import Client, Granted, WorkerSpec
 from brokerlab.load.starting import QOS as COMMAND_QOS
-from brokerlab.load.topics import PROBE_PREFIX, own_filter
+from brokerlab.load.topics import own_filter
 from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.places import Place
 from brokerlab.study.plan import PlannedRun
 from brokerlab.study.population import population
-from brokerlab.study.topics import expand, topic_matches
+from brokerlab.study.topics import PROBE_PREFIX, expand, topic_matches
 from brokerlab.study.values import ClientLife, Payload, Probe, Roles, Schedule, Start, Topics, Workload
 
 DEVICES, LOOPS, PROBE, FILTERS = "devices/0", "loops/0", "probe/0", "filters/0"

@@ -7,9 +7,6 @@ from brokerlab.study.values import Workload
 # The readiness proof publishes below this level; nothing of a load does.
 PROOF_PREFIX = "brokerlab-proof/"
 
-# The latency probe publishes below this one.
-PROBE_PREFIX = "brokerlab-probe/"
-
 
 def own_topics(client: Client, workload: Workload) -> list[str]:
     """The topics of a publisher; one that is alone stands in its client, whatever made it."""

@@ -43,6 +43,19 @@ def replay_of(document: Document) -> Replay | None:
     return part.value().replay
 
 
+def told_otherwise(document: Document) -> str:
+    """Messages of the study that do not begin with their whole identity, in words; empty where all do."""
+    payload = document.mapping(*_PAYLOAD)
+    if "file" in payload:
+        return "records of a file"
+    written = document.get(*_VARIABLES, "content")
+    contents = written if isinstance(written, list) else [payload.get("content", Content.RANDOM.value)]
+    if Content.JSON in map(_content, contents):
+        return "messages in JSON"
+    short = [size for _, size in sizes_of(document, payload) if size is not None and size < FULL_BYTES]
+    return f"messages of {min(short)} B" if short else ""
+
+
 def _check_levels(document: Document, payload: dict[str, Any]) -> None:
     """Levels of the size beside sizes that differ within a run would leave one of them without effect."""
     for key in ("mix", "each", "file"):

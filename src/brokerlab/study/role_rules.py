@@ -6,10 +6,12 @@ from brokerlab.study import life, mqtt5, quantity, roles, topics
 from brokerlab.study.document import Document, KeyPath
 from brokerlab.study.factor import ON, read_switch
 from brokerlab.study.factors import LONGEST_PAYLOAD_BYTES, read_clients, read_protocol
+from brokerlab.study.identity import FULL_BYTES
 from brokerlab.study.lookup import VARIABLES, WORKLOAD, read_or_none, values_of
 from brokerlab.study.mqtt5_values import Mqtt5
-from brokerlab.study.payload_rules import sizes_of
+from brokerlab.study.payload_rules import sizes_of, told_otherwise
 from brokerlab.study.readers import read_needed_phase_s
+from brokerlab.study.topics_rules import workloads_of
 from brokerlab.study.values import PER_MESSAGE, Arrivals, Behaviour, Phases, Probe, Roles, Workload
 
 _ALONE = "in the roles echo and loop every publisher hears for itself: leave it out"
@@ -112,6 +114,25 @@ def _check_probe(document: Document) -> None:
         span = quantity.seconds_text(measure_s)
         path = (*WORKLOAD, "probe") if every is None else (*WORKLOAD, "probe", "every")
         document.add(path, f"no probe is due in the {span} of deploy.phases.measure; raise one of them")
+    _check_overhearing(document)
+
+
+def _check_overhearing(document: Document) -> None:
+    """Among messages with another identity than its own a probe would be taken for one that nobody published."""
+    others, topic = told_otherwise(document), f"{topics.PROBE_PREFIX}\0"
+    heard = (
+        each
+        for workload in (workloads_of(document) if others else ())
+        if workload.role is Roles.ONE_WAY
+        for each in topics.filters_of(workload.topics, 0, publishers=1)
+        if topics.topic_matches(each, topic)
+    )
+    if (each := next(heard, None)) is not None:
+        rule = (
+            f'the subscribers of the load would hear it, since "{each}" matches "{topics.PROBE_PREFIX}…", and could not'
+            f" tell it from {others}: take another filter, or messages that hold their whole identity, {FULL_BYTES} B"
+        )
+        document.add((*WORKLOAD, "probe"), rule, of_key=True)
 
 
 def _check_mqtt5(document: Document) -> None:

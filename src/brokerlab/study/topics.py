@@ -18,6 +18,7 @@ from brokerlab.study.values import Topics
 
 CONTROL_TOPIC = "brokerlab-control/start"  # has the messages of `start: control`
 SHARE = "$share/"
+PROBE_PREFIX = "brokerlab-probe/"  # the latency probe publishes below this level
 LONGEST_BYTES = 65_535  # MQTT 3.1.1 section 4.7.3: topics are UTF-8 strings with a length of two bytes
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")

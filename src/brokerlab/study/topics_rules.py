@@ -24,7 +24,7 @@ _MOST_FILTERS = 1_000_000  # of all subscribers: each is in the manifest and in 
 
 def check_topics(document: Document) -> None:
     """Topics that cannot be made in some cell, or that no filter sees: every message would be for nobody."""
-    workloads = _workloads(document)
+    workloads = workloads_of(document)
     _check_identity(document, workloads)
     for workload in workloads:
         try:
@@ -36,7 +36,7 @@ def check_topics(document: Document) -> None:
             return
 
 
-def _workloads(document: Document) -> list[Workload]:
+def workloads_of(document: Document) -> list[Workload]:
     """The workloads of the study as far as topics are concerned; none where the model has something to say first."""
     try:
         named = TopicsPart.model_validate(document.mapping(*WORKLOAD, "topics")).value()

@@ -107,6 +107,39 @@ def test_a_role_that_cannot_be_is_refused(problems, small, keys, said):
     assert any(said in str(problem) for problem in problems(with_keys(small, keys)))
 
 
+JSON = "{content: json, template: '{\"n\": {seq}}', size: 64 B}"
+FILE = "{file: {made: bus-gps, records: 100, seed: 1}, record: csv, repeat: true}"
+
+
+@pytest.mark.parametrize(
+    ("payload", "subscribe", "variables", "said"),
+    [
+        ("4 B", "'#'", "", '"#" matches "brokerlab-probe/…", and could not tell it from messages of 4 B'),
+        ("{mix: {64 B: 50 %, 4 B: 50 %}}", "['brokerlab/#', '+/+']", "", "from messages of 4 B"),
+        ("4 B", "'+'", "    depth: [2]\n", '"+/+" matches'),
+        ("{content: random}", "'#'", "    payload: [64 B, 2 B]\n    role: [one-way, echo]\n", "messages of 2 B"),
+        (JSON, "'#'", "", "from messages in JSON"),
+        (FILE, "'#'", "", "from records of a file"),
+        ("4 B", "'brokerlab/#'", "", None),
+        ("4 B", "'+'", "    depth: [3]\n", None),
+        ("{mix: {64 B: 50 %, 16 B: 50 %}}", "'#'", "", None),
+    ],
+)
+def test_an_overheard_probe_needs_messages_with_their_whole_identity(
+    read, problems, small, payload, subscribe, variables, said
+):
+    publish = ", publish: 'p{publisher}'" if "'+'" in subscribe else ""
+    keys = [f"payload: {payload}", f"topics: {{subscribe: {subscribe}{publish}}}", "probe: {every: 1 s}"]
+    text = with_keys(small, keys, variables=variables)
+
+    if said is None:
+        assert read(text).scenario.workload.probe == Probe(1.0)
+    else:
+        (found,) = [each for each in problems(text) if "would hear it" in str(each)]
+        assert "scenario.workload.probe: the subscribers of the load would hear it" in str(found)
+        assert said in str(found)
+
+
 @pytest.mark.parametrize(
     ("keys", "variables", "said"),
     [
