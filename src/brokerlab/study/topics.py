@@ -22,6 +22,7 @@ PROBE_PREFIX = "brokerlab-probe/"  # the latency probe publishes below this leve
 LONGEST_BYTES = 65_535  # MQTT 3.1.1 section 4.7.3: topics are UTF-8 strings with a length of two bytes
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_TOGETHER = re.compile(r"\{[^{}]*\}[0-9]*\{[^{}]*\}")
 _LONGEST_NUMBER = 10  # digits that a placeholder may become
 _FILLER = "x"
 
@@ -212,6 +213,8 @@ def _checked_text(pattern: object, *, placeholders: tuple[str, ...]) -> str:
             refuse_unknown(f"placeholder {{{name}}}", name, known=placeholders)
     if "{" in _PLACEHOLDER.sub("", pattern) or "}" in _PLACEHOLDER.sub("", pattern):
         raise RuleError("braces are for placeholders only")
+    if (found := _TOGETHER.search(pattern)) is not None:  # 1 and 11, or 11 and 1?
+        raise RuleError(f'the numbers of "{found[0]}" run together and cannot be told apart: put / between them')
     if len(_PLACEHOLDER.sub("9" * _LONGEST_NUMBER, pattern).encode()) > LONGEST_BYTES:
         raise RuleError(f"must be at most {LONGEST_BYTES} bytes long")
     return pattern

@@ -154,3 +154,11 @@ def problems_shared(read_shared):
         return caught.value.problems
 
     return reader
+
+
+def test_numbers_that_run_together_are_refused_with_their_place(problems):
+    """Publisher 1 on topic 11 and publisher 11 on topic 1 would share a topic."""
+    (found,) = problems(shape('topics: {publish: "brokerlab/{publisher}{topic}", count: 20}'))
+
+    assert "study.yaml:7: scenario.workload.topics.publish" in str(found)
+    assert 'the numbers of "{publisher}{topic}" run together' in str(found)

@@ -74,7 +74,7 @@ def test_patterns_may_match(subscribe, publish, expected):
     assert may_match(subscribe, publish) is expected
 
 
-@pytest.mark.parametrize("pattern", ["a", "/", "a/{publisher}", "größe/{publisher}/t", "a b"])
+@pytest.mark.parametrize("pattern", ["a", "/", "a/{publisher}", "größe/{publisher}/t", "a b", "1{publisher}2-{topic}3"])
 def test_publish_topic_is_accepted(pattern):
     assert check_publish_topic(pattern) == pattern
 
@@ -93,6 +93,8 @@ def test_publish_topic_is_accepted(pattern):
         ("a/{publisher!r}", r"unknown placeholder \{publisher!r\}"),
         ("a/{publisher:3}", r"unknown placeholder \{publisher:3\}"),
         ("a/{publisher", "braces"),
+        ("a/{publisher}{topic}", r'"\{publisher\}\{topic\}" run together'),
+        ("a/{topic}12{publisher}/b", r'"\{topic\}12\{publisher\}" run together'),
         ("x" * 65_536, "at most 65535 bytes"),
         ("{publisher}" + "x" * 65_530, "at most 65535 bytes"),
     ],
@@ -118,6 +120,7 @@ def test_subscribe_filter_is_accepted(pattern):
         ("a/++", "alone"),
         ("$share/g/a", "the groups of a shared subscription in topics.share"),
         ("a/{topics}", "unknown placeholder"),
+        ("a/{subscriber}{topic}", "run together"),
         ("", "at least one character"),
     ],
 )
