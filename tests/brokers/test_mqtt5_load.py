@@ -1,5 +1,6 @@
 """What a load asks of MQTT 5.0, through real workers and a real Mosquitto: on the wire, and nothing is lost."""
 
+import threading
 import time
 
 import pyarrow.dataset as ds
@@ -12,6 +13,7 @@ from brokerlab.brokers.registry import driver
 from brokerlab.lab.cast import cast_of, specs_of
 from brokerlab.lab.clients import clients_of
 from brokerlab.lab.crossing import Door
+from brokerlab.load.client import Client as Speaker
 from brokerlab.load.content import LARGE_BYTES
 from brokerlab.load.crew import Crew
 from brokerlab.load.packets import ConnAck, Connect, Publish
@@ -162,6 +164,42 @@ def assert_arrived_with_everything(hearing):
         assert found[RESPONSE_TOPIC] == f"brokerlab-echo/{publisher}"
         assert 0 < found[MESSAGE_EXPIRY] <= 60
         assert found[SUBSCRIPTION_IDENTIFIER] == 1
+
+
+@pytest.mark.parametrize("role", [Roles.LOOP, Roles.ECHO])
+def test_who_hears_while_publishing_has_room_for_user_properties(port, tmp_path, role):
+    """2.6 MB of them in each message, beside a payload of 16 B."""
+    workload = Workload(
+        publishers=1, subscribers=1, payload_bytes=16, qos=Qos(1), protocol="5.0", role=role,
+        schedule=Schedule(rate_per_s=10), mqtt5=Mqtt5(user_properties=40, property_bytes=65_000),
+    )  # fmt: skip
+
+    published, delivered = run(workload, port, tmp_path, seconds=0.5)
+
+    assert len(published) == 5
+    assert delivered == published
+
+
+@pytest.mark.parametrize("size", [3 << 20, 5 << 20])
+def test_a_message_that_is_longer_than_any_of_ours_ends_no_connection(port, tmp_path, size):
+    """Somebody else's, on the topic of a client that hears over the connection on which it publishes."""
+    workload = Workload(
+        publishers=1, subscribers=1, payload_bytes=16, qos=Qos(1), protocol="5.0", role=Roles.LOOP,
+        topics=Topics("loud/{publisher}"), schedule=Schedule(rate_per_s=20),
+    )  # fmt: skip
+
+    def shout():
+        with Speaker("127.0.0.1", port) as client:
+            client.publish("loud/0", bytes(size), qos=1)
+
+    shouting = threading.Timer(0.5, shout)
+    shouting.start()
+    published, delivered = run(workload, port, tmp_path, seconds=1.5)
+    shouting.join()
+
+    assert len(published) == 30
+    assert {each for each in delivered if each in published} == set(published)
+    assert size in {row["payload_bytes"] for row in rows(tmp_path, "deliveries")}
 
 
 def test_large_requests_are_answered_where_they_say_with_their_own_number(port, tmp_path):

@@ -13,7 +13,7 @@ from brokerlab.load.alarm import now_ns
 from brokerlab.load.connection import Session
 from brokerlab.load.farewell import say_goodbye
 from brokerlab.load.filling import FEW_IN_FLIGHT, Filling
-from brokerlab.load.hearing import DEAF, Hearing
+from brokerlab.load.hearing import DEAF, Hearing, Inbox
 from brokerlab.load.lives import LEAVE_NS, Lives
 from brokerlab.load.messages import due_ns
 from brokerlab.load.opening import Openings, connect_facts
@@ -75,14 +75,13 @@ class Publishing:
         self._is_sent = self._is_settled = False
         self._account = Account(self._order)
         self._seen = np.zeros(len(SEEN), dtype=np.int64)  # acknowledgements of all publishers
-        self._buffer = bytearray(hearing.room_bytes(spec))
-        self._view = np.frombuffer(self._buffer, dtype=np.uint8)
+        self._inbox = Inbox(hearing.room_bytes(spec))
         self._releases = np.empty(_BUFFER_BYTES, dtype=np.uint8)
         self._filling: Filling | None = None
         if spec.saturates:
             self._filling = Filling(
                 spec, counts, progress, connections=connections,
-                seen=self._seen, buffer=self._view, releases=self._releases,
+                seen=self._seen, buffer=self._inbox.view, releases=self._releases,
             )  # fmt: skip
         self._limit = 0  # messages in flight of each publisher, that the broker may have told of
         self._gathers = spec.saturates
@@ -245,7 +244,7 @@ class Publishing:
             self._guarded(fd, publisher.push)
             self._close_at_once(fd, publisher)
         if event & ~select.EPOLLOUT and fd in self._open:
-            read = partial(publisher.read, self._buffer, self._view, self._releases)
+            read = partial(self._inbox.read, publisher, self._releases)
             self._guarded(fd, read)
             while publisher.stream.has_more and fd in self._open:
                 self._guarded(fd, read)
@@ -283,7 +282,7 @@ class Publishing:
         except BlockingIOError:  # nothing to read after all: epoll may wake for less (epoll(7))
             self._look_after(fd, publisher)
         except OSError as problem:
-            publisher.read_rest(problem, self._buffer, self._view, self._releases)
+            self._inbox.read_rest(publisher, problem, self._releases)
             self._open.pop(fd)
             self._turns.leave(fd, publisher)
             self._leaving.pop(fd, None)
