@@ -128,3 +128,61 @@ def test_a_retained_replay_is_owed_the_last_message_of_each_topic(study):
     assert [(row["kind"], row["n"], row["min_ns"], row["max_ns"]) for row in partials["moments"]] == [
         ("subscribe", 2, 2 * MS, 4 * MS)
     ]
+
+
+def replayed(study, sent, seqs, *, topics=THREE):
+    """A run at QoS 1 whose subscriber came after the messages and got these."""
+    since_ns = 9_000 * MS
+    return RunBuilder(
+        qos=1,
+        topics=topics,
+        subscribers={0: ("t/#", 1)},
+        of_subscribers={0: {"replayed_since_ns": since_ns}},
+    ).write(
+        study,
+        publications={"p": sent},
+        deliveries={"s": [arrival(sent[seq], 0, retain=True) | {"received_ns": since_ns + MS} for seq in seqs]},
+    )
+
+
+@pytest.mark.parametrize(
+    ("seqs", "delivered", "stale", "overlapping", "duplicated"),
+    [
+        ((), 0, 0, 0, 0),
+        ((3, 1, 2), 3, 0, 0, 0),
+        ((6, 4, 5), 3, 0, 0, 0),
+        ((0, 4, 5), 2, 1, 0, 0),
+        ((3, 6, 4), 2, 0, 1, 0),
+        ((3, 3, 4), 2, 0, 0, 1),
+    ],
+)
+def test_what_was_not_acknowledged_makes_nothing_before_it_stale(
+    study, seqs, delivered, stale, overlapping, duplicated
+):
+    """Of seven messages on three topics 0 to 3 were acknowledged: owed are 3, 1 and 2, or what came after them."""
+    sent = [*messages(4, acked=True), *messages(7)[4:]]
+    run = replayed(study, sent, seqs)
+
+    assert partials_of(run)["expected"] == [
+        {"qos_granted": 1, "pairs": 3, "acknowledged_pairs": 3, "crossing_pairs": None}
+    ]
+    assert ledger(
+        run, "delivered", "acknowledged_delivered", "stale", "overlapping", "duplicated"
+    ) == {
+        "delivered": delivered, "acknowledged_delivered": delivered, "stale": stale, "overlapping": overlapping,
+        "duplicated": duplicated,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("seq", [0, 1, 2])
+def test_where_nothing_was_acknowledged_any_message_may_be_the_last(study, seq):
+    """Their sizes differ: what came counts."""
+    sent = [each | {"payload_bytes": 100 + each["seq"]} for each in messages(3)]
+    run = replayed(study, sent, [seq], topics=THREE | {"count": 1, "publish": "t/{publisher}"})
+
+    assert partials_of(run)["expected"] == [
+        {"qos_granted": 1, "pairs": 1, "acknowledged_pairs": 0, "crossing_pairs": None}
+    ]
+    assert ledger(run, "delivered", "acknowledged_delivered", "stale", "measured_bytes") == {
+        "delivered": 1, "acknowledged_delivered": 0, "stale": 0, "measured_bytes": 100 + seq,
+    }  # fmt: skip

@@ -3,7 +3,8 @@
 Usually a publication is owed to every subscriber with a filter that matches its topic. Two things change that:
 
     a shared subscription   owes it once to the group, whoever of the members gets it
-    a retained replay       owes the last publication of each topic, since the subscribers came after all of them
+    a retained replay       owes the last publication of each topic, since the subscribers came after all of them: the
+                            last one that was acknowledged, or one after it, which the broker may have had or not
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -86,13 +87,27 @@ class Expectation:
         """Which publications are owed to those who hear their topic."""
         if not self.is_replay:
             return publications.is_published
-        published = np.flatnonzero(publications.is_published)
-        channel = self._channels(publications)[published]
-        last = np.full(self.flows.publishers * self.flows.count, -1, dtype=np.int64)
-        np.maximum.at(last, channel, published)
-        is_owed = np.zeros(publications.is_published.size, dtype=np.bool_)
-        is_owed[last[last >= 0]] = True
+        owed = self.owed_for(publications)
+        is_owed = np.zeros(owed.size, dtype=np.bool_)
+        is_owed[owed[owed >= 0]] = True
         return is_owed
+
+    def owed_for(self, publications: Publications) -> Longs:
+        """Of a replay: the publication that each fulfils; -1 for those before the last acknowledged one of the topic.
+
+        Of a topic without an acknowledgement any may be the last, and the last that was sent is owed.
+        """
+        published = np.flatnonzero(publications.is_published)
+        channels = self._channels(publications)
+        last, sure = np.full((2, self.flows.publishers * self.flows.count), -1, dtype=np.int64)
+        np.maximum.at(last, channels[published], published)
+        acknowledged = np.flatnonzero(publications.is_acknowledged)
+        np.maximum.at(sure, channels[acknowledged], acknowledged)
+        channel = channels[published]
+        owed = np.full(publications.is_published.size, -1, dtype=np.int64)
+        is_new = published >= sure[channel]
+        owed[published[is_new]] = np.where(sure >= 0, sure, last)[channel[is_new]]
+        return owed
 
     def pairs(self, publications: Publications, mask: Bools) -> Longs:
         """How many publications of the mask each flow is owed; 0 for members of a group that do not keep its pairs."""

@@ -12,6 +12,9 @@ member, but the pairs are the group's: there every arrival is looked up.
 An arrival beyond the first is `overlapping` where the subscriber asked for it once more: another filter of it matches
 the message too, and the broker may deliver it once for each (MQTT 3.1.1 section 3.3.5), or it subscribed anew and got
 what was retained (section 3.8.4). It is `duplicated` beyond that, or with DUP set.
+
+What fulfils the pair of a retained replay may be another publication than the owed one (expectation.py). Beyond the
+first such an arrival is `overlapping` too: the broker came to it only when its subscriber was there.
 """
 
 from dataclasses import dataclass, fields
@@ -87,7 +90,8 @@ class _Arrivals:
 
     flow: Longs
     place: Longs  # in the flow
-    publication: Longs
+    publication: Longs  # that is owed
+    came: Longs  # the publication itself: in a retained replay it may be another one
     received_ns: Longs
     row: Longs  # in the file
     starts: Longs  # of each flow that is there
@@ -110,6 +114,7 @@ class Ledger:
         self._likeness = None if window is None else Likeness(publications, expected, window=window)
         self.publications, self.expected = publications, expected
         self._is_owed = expected.owed(publications)
+        self._owed_for = expected.owed_for(publications) if expected.is_replay else None
         sizes = expected.sizes(publications.reach)
         self._base = np.cumsum(sizes) - sizes
         flows = expected.flows.size
@@ -140,19 +145,23 @@ class Ledger:
         """Enters the rows of one file; returns the first arrivals among them."""
         rows, flow, place, publication = self._identify(deliveries)
         self._count_unexpected(longs(deliveries, "subscriber"), rows.row)
-        if self.expected.is_replay:
-            is_owed = self._is_owed[publication]
-            self._count("stale", flow[~is_owed])
-            rows, flow, place, publication = rows.where(is_owed), flow[is_owed], place[is_owed], publication[is_owed]
+        came = publication
+        if self._owed_for is not None:
+            publication = self._owed_for[came]
+            is_new = publication >= 0
+            self._count("stale", flow[~is_new])
+            rows, flow, came, publication = rows.where(is_new), flow[is_new], came[is_new], publication[is_new]
+            place = self.expected.place_in(flow, publication - self.publications.base[rows.publisher])
         self.received_ns, self.received_flow = rows.received_ns, flow
         if self._likeness is not None:
             self._likeness.add(flow, publication, rows.received_ns)
         order = _stable_order(flow, below=self._base.size)
-        flow = flow[order]
+        flow, owed = flow[order], publication[order]
         arrivals = _Arrivals(
             flow=flow,
             place=place[order],
-            publication=publication[order],
+            publication=owed,
+            came=owed if came is publication else came[order],
             received_ns=rows.received_ns[order],
             row=order if rows.row.size == deliveries.num_rows else rows.row[order],
             starts=np.flatnonzero(np.diff(flow, prepend=-1)),
@@ -249,6 +258,7 @@ class Ledger:
     def _first_of(self, arrivals: _Arrivals, is_first: Bools, resolution_ns: Longs) -> FirstArrivals:
         publications, rows = self.publications, slice(None) if is_first.all() else is_first
         publication = arrivals.publication[rows]
+        came = publication if arrivals.came is arrivals.publication else arrivals.came[rows]
         return FirstArrivals(
             flow=arrivals.flow[rows],
             publication=publication,
@@ -256,7 +266,7 @@ class Ledger:
             intended_ns=publications.intended_ns[publication],
             sent_ns=publications.sent_ns[publication],
             resolution_ns=resolution_ns[arrivals.row[rows]],
-            payload_bytes=publications.payload_bytes[publication],
+            payload_bytes=publications.payload_bytes[came],
             is_measured=publications.is_measured[publication],
             is_acknowledged=publications.is_acknowledged[publication],
         )
@@ -280,6 +290,8 @@ class Ledger:
         is_asked = np.zeros(rows.size, dtype=np.bool_)
         if self._resubscribes:
             is_asked |= flags(deliveries, "retain")[arrivals.row[rows]]
+        if self.expected.is_replay:
+            is_asked |= arrivals.came[rows] != arrivals.publication[rows]
         if self.expected.flows.is_overlapping:
             is_asked |= self._overlapping(arrivals, pair, rows, ~is_dup & ~is_asked)
         self._count("overlapping", arrivals.flow[rows], is_asked)

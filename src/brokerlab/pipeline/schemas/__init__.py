@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from brokerlab.pipeline.schemas.kinds import Table
 from brokerlab.pipeline.tables import TABLE_NAMES
 
-PIPELINE_VERSION = 10  # raised by every change that can move numbers
+PIPELINE_VERSION = 11  # raised by every change that can move numbers
 
 
 def arrow_schema(schema: T.StructType) -> pa.Schema:
