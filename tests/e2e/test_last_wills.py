@@ -53,7 +53,17 @@ def runs_of(brokers, *variables, wills, protocol="3.1.1", retain=False):
 
 def planned():
     brokers = (BrokerChoice("liar", "scripted", options=FAULTS), BrokerChoice("mosquitto", "mosquitto"))
-    return runs_of(brokers, Factor("will_qos", (0, 2)), wills=Wills(share_percent=60))
+    return [
+        *runs_of(brokers, Factor("will_qos", (0, 2)), wills=Wills(share_percent=60)),
+        *runs_of(counting(""), wills=Wills(share_percent=60), retain=True),
+        *runs_of(counting("-will"), wills=Wills(share_percent=60, retain=True)),
+        *runs_of(counting("-both"), wills=Wills(share_percent=60, retain=True), retain=True),
+    ]
+
+
+def counting(what):
+    """Brokers that count retained messages too, those that wipe out others among them."""
+    return tuple(BrokerChoice(f"{name}-keeps{what}", name) for name in ("amqtt", "nats"))
 
 
 def said(results, cell):
@@ -77,6 +87,23 @@ def test_mosquitto_publishes_each_will_once_and_its_counters_still_agree(results
     assert [phase["name"] for phase in manifest["phases"]][-3:] == ["drain", "wills", "teardown"]
     rows = [row for row in read_table(results, "counters").to_pylist() if row["run_id"] == manifest["run"]["id"]]
     assert {row["verdict"] for row in rows} == {"equal", "not comparable"}
+
+
+@pytest.mark.parametrize("broker", ["amqtt", "nats"])
+@pytest.mark.parametrize(("what", "wiped"), [("", PUBLISHERS), ("-will", CLOSED), ("-both", PUBLISHERS + CLOSED)])
+def test_messages_that_wipe_out_retained_ones_are_counted_on_both_sides(results, broker, what, wiped):
+    """Each publisher its topic, when it leaves, and who hears the wills each of those."""
+    cell = f"broker-{broker}-keeps{what}"
+    counts, _, manifest = said(results, cell)
+
+    assert counts == CLEAN
+    assert manifest["besides"]["publications"] == wiped
+    assert manifest["besides"]["payload_bytes"] == 0
+    counter = next(
+        row for row in read_table(results, "counters").to_pylist() if row["cell"] == cell and row["count"] == "received"
+    )
+    assert counter["verdict"] == "equal"
+    assert counter["our_value"] == 100 + wiped + manifest["proof"]["publications"]
 
 
 @pytest.mark.parametrize("qos", [0, 2])

@@ -227,14 +227,19 @@ class Besides:
 
 
 def besides(
-    workload: Workload, *, probes: int, answers: int, answered_bytes: int, commands: Sequence[bytes] = ()
+    workload: Workload, *, probes: int, answers: int, answered_bytes: int, commands: Sequence[bytes] = (),
+    wiped: Sequence[int] = (),
 ) -> Besides:  # fmt: skip
-    """Of probes, devices' answers and the messages that started the publishers."""
+    """Of probes, devices' answers, the messages that started the publishers and those that wiped out retained ones.
+
+    `wiped` has the QoS of each of these, which are empty.
+    """
     qos = {int(workload.probe.qos)} if workload.probe else set()
     qos |= {int(workload.echo.qos)} if workload.role is Roles.ECHO else set()
     qos |= {COMMAND_QOS} if commands else set()
+    qos |= set(wiped)
     payload_bytes = probes * PROBE_BYTES + answered_bytes + sum(map(len, commands))
-    return Besides(probes + answers + len(commands), payload_bytes, tuple(sorted(qos)))
+    return Besides(probes + answers + len(commands) + len(wiped), payload_bytes, tuple(sorted(qos)))
 
 
 def cast_section(cast: Cast, granted: Mapping[int, Granted], devices: Mapping[int, Granted]) -> dict[str, object]:

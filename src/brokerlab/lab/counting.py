@@ -63,10 +63,8 @@ def why_not(counter: Counter, workload: Workload, ours: Ours) -> str:
         return "clients leave without a word, so a message may be lost on its way or be sent again"
     if absent:
         return f"it leaves out QoS {' and '.join(map(str, absent))}"
-    if not counter.has_retained and workload.retain:
-        return "it leaves out retained publications"
-    if counter.has_retained and workload.will is not None and workload.will.retain:
-        return "it includes the messages with which we wipe out retained wills"
+    if not counter.has_retained and (workload.retain or (workload.will is not None and workload.will.retain)):
+        return "it leaves out retained publications"  # such as those with which we wipe out retained wills
     if counter.count in _OUTGOING:
         return _why_not_outgoing(workload, is_proof_told=ours.proved == 1 or not counter.has_proof)
     return ""

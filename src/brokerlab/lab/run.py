@@ -158,7 +158,7 @@ class _Walk:
         if cell.workload.will is not None and publications is not None:
             self._leave(wills)
         self._faults.close()
-        counted = [] if self._faults else self._compare_counters(watches, publications)
+        counted = [] if self._faults else self._compare_counters(watches, publications, wiped=wills.wiped)
         with self._phase("teardown"):
             stopped = self._crew.stop()
         return self._judge(stopped, counted)
@@ -333,14 +333,18 @@ class _Walk:
             for broker, process, door in zip(self._system.brokers, self._system.processes, self._doors, strict=True)
         ]
 
-    def _compare_counters(self, watches: Sequence[CounterWatch], publications: dict[int, int] | None) -> list[str]:
+    def _compare_counters(
+        self, watches: Sequence[CounterWatch], publications: dict[int, int] | None, *, wiped: Sequence[int]
+    ) -> list[str]:
         """Reasons why the broker's counts contradict ours; empty when they agree or cannot be compared."""
         if publications is None:
             return []
         workload, probes = self._run.cell.workload, self._cast.probes(publications)
         answers, answered_bytes = self._crew.answered()
         commands = self._started.messages if self._started else ()
-        others = besides(workload, probes=probes, answers=answers, answered_bytes=answered_bytes, commands=commands)
+        others = besides(
+            workload, probes=probes, answers=answers, answered_bytes=answered_bytes, commands=commands, wiped=wiped
+        )
         self._manifest.add("besides", asdict(others))
         load = self._cast.load(publications)
         ours = Ours(

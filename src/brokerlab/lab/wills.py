@@ -153,6 +153,7 @@ class WillWatch:
         self._workload, self._run = workload, run
         self._connect = partial(door.open, protocol=workload.protocol)
         self._arrivals: list[Arrival] = []
+        self.wiped: tuple[int, ...] = ()  # the QoS of each message that had the broker forget a retained one
         self._failure = ""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="wills", daemon=True)
@@ -186,6 +187,7 @@ class WillWatch:
         time.sleep(_QUIET_AFTER_DELAY_S if wills.delay_s else _QUIET_S)
         arrivals = list(self._arrivals)
         retained = self._retained()
+        self.wiped += (0,) * left.wiped
         if self._failure:
             raise RunError(f"the broker ended the connection of the client that hears wills: {self._failure}")
         writer = PartWriter(self._run.raw("sessions"), NODE.replace("/", "-"), SESSIONS)
@@ -214,8 +216,10 @@ class WillWatch:
             late.subscribe(self._workload.topics.prefix + FILTER, _HIGHEST_QOS)
             while (message := late.receive(timeout_s=_QUIET_S)) is not None:
                 found.append(message)
-            for message in found:
-                late.publish(message.topic, retain=True)
+            qos = min(1, self._granted_qos)  # amqtt does not count all that comes at QoS 0 right before a DISCONNECT
+            for topic in sorted({message.topic for message in found}):
+                late.publish(topic, qos=qos, retain=True)
+                self.wiped += (qos,)
         return found
 
     def _listen(self) -> None:

@@ -83,7 +83,7 @@ def _shifted(word: Any, by_ns: int) -> Any:
             granted, devices = (tuple(_shifted(each, by_ns) for each in part) for part in (word.granted, word.devices))
             return Subscribed(granted, devices)
         case Left():
-            return Left(tuple((number, at_ns + by_ns) for number, at_ns in word.closed), word.disconnected)
+            return replace(word, closed=tuple((number, at_ns + by_ns) for number, at_ns in word.closed))
         case Stopped():
             return replace(word, first_ns=word.first_ns + by_ns if word.first_ns else 0)
     return word

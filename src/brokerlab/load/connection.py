@@ -3,7 +3,6 @@
 How it is opened is in opening.py.
 """
 
-import contextlib
 import time
 from dataclasses import dataclass
 
@@ -111,13 +110,20 @@ def pass_over(view: NDArray[np.uint8], at: int, *, level: int) -> int:
     raise broken(view[at:], level=level, otherwise=f"a packet of type {kind}, which has no place here")
 
 
-def clear_retained(client: Client, stream: Stream, workload: Workload) -> None:
-    """Has the broker forget what it retained (section 3.3.1.3), so that the next run finds nothing of this one."""
-    if workload.retain:
-        empty = (Publish(topic, retain=True) for topic in own_topics(client, workload))
-        packets = b"".join(message.encode(LEVELS[workload.protocol]) for message in empty)
-        with contextlib.suppress(OSError):  # a broker that is gone has forgotten
-            send_all(stream, packets, time.monotonic() + _GOODBYE_S)
+def clear_retained(client: Client, stream: Stream, workload: Workload) -> int:
+    """Has the broker forget what it retained (section 3.3.1.3), so that the next run finds nothing of this one.
+
+    How many publications that took; at QoS 0 and empty.
+    """
+    if not workload.retain:
+        return 0
+    empty = [Publish(topic, retain=True) for topic in own_topics(client, workload)]
+    packets = b"".join(message.encode(LEVELS[workload.protocol]) for message in empty)
+    try:
+        send_all(stream, packets, time.monotonic() + _GOODBYE_S)
+    except OSError:  # a broker that is gone has forgotten
+        return 0
+    return len(empty)
 
 
 def disconnect(client: Client, stream: Stream, *, log: SessionLog, after: Workload | None = None) -> None:

@@ -200,6 +200,7 @@ class Crew:
         return Left(
             tuple(each for answer in answers for each in answer.closed),
             tuple(each for answer in answers for each in answer.disconnected),
+            sum(answer.wiped for answer in answers),
         )
 
     def stop(self) -> dict[str, Stopped]:

@@ -29,13 +29,14 @@ class Parting(Publishing):
         """First those that are closed, so that nobody's goodbye comes between them."""
         ending = [each for each in self._open.items() if each[1].client.number in closed]
         staying = [each for each in self._open.items() if each[1].client.number not in closed]
-        for _, publisher in ending:
-            connection.clear_retained(publisher.client, publisher.stream, self._spec.workload)
+        wiped = sum(
+            connection.clear_retained(each.client, each.stream, self._spec.workload) for _, each in (*ending, *staying)
+        )
         times = tuple(self._close(fd, publisher) for fd, publisher in ending)
         for fd, publisher in staying:
             self._forget(fd)
-            connection.disconnect(publisher.client, publisher.stream, log=self._log, after=self._spec.workload)
-        self._say(Left(times, tuple(publisher.client.number for _, publisher in staying)))
+            connection.disconnect(publisher.client, publisher.stream, log=self._log)
+        self._say(Left(times, tuple(publisher.client.number for _, publisher in staying), wiped))
 
     def _close(self, fd: int, publisher: Publisher) -> tuple[int, int]:
         self._forget(fd)

@@ -253,6 +253,7 @@ class Leave:
 class Left:
     closed: tuple[tuple[int, int], ...]  # (publisher, when)
     disconnected: tuple[int, ...]
+    wiped: int = 0  # retained messages that they had the broker forget, each by a publication
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ Sections, in the order in which they are written:
     clients     publishers [{publisher, topic}], subscribers [{subscriber, filter, granted_qos}];
                 in the role echo also publishers' reply and devices [{device, filter, topic, granted_qos}];
                 probe {publisher, topic, granted_qos}, where there is one
-    besides     what we published that is no load (probes, answers, control messages): publications, payload_bytes, qos
+    besides     what we published that is no load (probes, answers, control messages, what wipes out retained ones when
+                publishers with wills leave): publications, payload_bytes, qos
     phases      [{name, start_ns, end_ns}]; trials of a search have their rate_per_s too
     search      of a search: its trials with what was seen and decided, and the rate that was found with its interval
     captures    [{tap, file, place, ports, dropped, ...}]: files below traffic/, where and of which ports they were

@@ -14,6 +14,7 @@ from brokerlab.lab.counting import CounterWatch, Ours, why_not
 from brokerlab.lab.tellers import read_page
 from brokerlab.record.directory import RunDirectory
 from brokerlab.study.values import Probe, Qos, Roles, Workload
+from brokerlab.study.will_values import Wills
 
 pytestmark = pytest.mark.unit
 
@@ -117,6 +118,10 @@ def test_a_page_that_cannot_be_read_contradicts_nothing_and_is_said(tmp_path):
         (replace(EXACT, qos=(Qos.AT_MOST_ONCE,)), LOAD, OURS, "leaves out QoS 1"),
         (replace(EXACT, qos=(Qos.AT_LEAST_ONCE,)), LOAD, replace(OURS, other_qos=(0,)), "leaves out QoS 0"),
         (replace(EXACT, has_retained=False), replace(LOAD, retain=True), OURS, "leaves out retained"),
+        (replace(EXACT, has_retained=False), replace(LOAD, will=Wills(retain=True)), OURS, "leaves out retained"),
+        (replace(EXACT, has_retained=False), replace(LOAD, will=Wills()), OURS, ""),
+        (EXACT, replace(LOAD, retain=True, will=Wills(retain=True)), OURS, ""),
+        (SENT, replace(LOAD, retain=True, will=Wills(retain=True)), OURS, "there are wills"),
         (SENT, replace(LOAD, role=Roles.ECHO), OURS, "devices answer"),
         (SENT, replace(LOAD, probe=Probe()), OURS, "there is a probe"),
         (EXACT, replace(LOAD, probe=Probe()), OURS, ""),

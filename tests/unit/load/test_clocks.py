@@ -42,7 +42,7 @@ def test_orders_arrive_in_the_workers_time(order, there):
 
 def test_answers_arrive_in_the_labs_time():
     assert to_lab(Subscribed((Granted(0, (1,), asked_ns=5_000_000),)), AHEAD).granted[0].asked_ns == 4_000_000
-    assert to_lab(Left(((2, 3_000_000),), (1,)), AHEAD) == Left(((2, 2_000_000),), (1,))
+    assert to_lab(Left(((2, 3_000_000),), (1,), 4), AHEAD) == Left(((2, 2_000_000),), (1,), 4)
     assert to_lab(Stopped(1, 2, 3), AHEAD).first_ns == 0
     assert to_lab(Stopped(1, 2, 3, first_ns=1_500_000), AHEAD).first_ns == 500_000
 
