@@ -63,6 +63,34 @@ def test_a_device_that_was_refused_its_subscription_collapses_the_run(tmp_path):
     )
 
 
+@pytest.mark.parametrize("shape", ["depth: 5", "length: 60 B", "depth: 4, length: 60 B"])
+def test_answers_are_known_where_the_topics_of_the_questions_are_padded(tmp_path, shape):
+    """Of two bytes none tells the publisher: the topic of the answer does, which has no padding."""
+    workload = f"{{role: echo, publishers: 2, qos: 1, payload: 2 B, topics: {{{shape}}}, schedule: {{rate: 20/s}}}}"
+
+    verdict, _ = run(tmp_path, broker="{driver: scripted}", workload=workload)
+
+    assert verdict.value == "valid", verdict.reasons
+    sent, heard = (
+        sorted((row["publisher"], row["seq"]) for row in rows(tmp_path, kind))
+        for kind in ("publications", "deliveries")
+    )
+    assert sent == heard
+
+
+def test_devices_retain_nothing_and_wipe_out_nothing(tmp_path):
+    """Of a load that is retained, on a broker that counts everything: five wills, five topics."""
+    retained = "retain: true, will: {retain: true, share: 100 %}"
+    workload = f"{{role: echo, publishers: 5, qos: 1, {retained}, schedule: {{rate: 20/s}}}}"
+
+    verdict, manifest = run(tmp_path, broker="{driver: amqtt}", workload=workload)
+
+    assert verdict.value == "valid", verdict.reasons
+    assert manifest["besides"]["publications"] == len(rows(tmp_path, "publications")) + 5 + 5
+    assert {row["retain"] for row in rows(tmp_path, "publications")} == {True}
+    assert {row["retain"] for row in rows(tmp_path, "device_publications")} == {False}
+
+
 def test_probes_that_do_not_come_are_counted(tmp_path):
     """Nobody knows which of the messages are probes, so all are dropped from the sixtieth on: in the first second."""
     script = f"{{driver: scripted, options: {{drop: {list(range(60, 200))}}}}}"

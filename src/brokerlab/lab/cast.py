@@ -137,7 +137,12 @@ def specs_of(
         specs[:2] = [replace(publishing, node=LOOPS, clients=loops, hears_qos=workload.qos)]
     if cast.devices:
         answering = replace(
-            workload, qos=workload.echo.qos, schedule=Schedule(), clients=_staying(workload), start=Start.CLOCK
+            workload,
+            qos=workload.echo.qos,
+            retain=False,
+            schedule=Schedule(),
+            clients=_staying(workload),
+            start=Start.CLOCK,
         )
         # Who hears the answers knows publishers by the topics of these, where payloads are too short to tell.
         hearing = replace(
