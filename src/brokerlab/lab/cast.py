@@ -144,10 +144,10 @@ def specs_of(
             clients=_staying(workload),
             start=Start.CLOCK,
         )
-        # Who hears the answers knows publishers by the topics of these, where payloads are too short to tell.
-        hearing = replace(
-            workload, qos=workload.echo.qos, topics=replace(workload.topics, publish=workload.topics.reply)
-        )
+        # Who hears the answers knows publishers by the topics of these, where payloads are too short to tell; only
+        # the topics of the load are padded.
+        replies = replace(workload.topics, publish=workload.topics.reply, depth=None, length_bytes=None)
+        hearing = replace(workload, qos=workload.echo.qos, topics=replies)
         specs[1] = replace(specs[1], workload=hearing)
         specs.append(
             replace(
