@@ -1,4 +1,6 @@
+import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -55,6 +57,30 @@ def test_bursts_of_three_at_six_a_second_come_every_half_second():
 
     assert milliseconds(schedule, span()) == [0, 0, 0, 500, 500, 500]
     assert milliseconds(schedule, span(publisher=1, publishers=2)) == [250, 250, 250, 750, 750, 750]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "where", "count"),
+    [
+        (Schedule(rate_per_s=29), span(), 29),  # 10**9 / (10**9 / 29) is more than 29 in floats
+        (Schedule(rate_per_s=58), span(publishers=3), 58),
+        (Schedule(Arrivals.BURST, 139, burst=10), span(publisher=9, publishers=10), 130),
+        (Schedule(Arrivals.RAMP, 15, to_per_s=391), span(1.3, publisher=9, publishers=10), 263),
+        (Schedule(Arrivals.STEP, rates_per_s=(415, 67, 266, 399, 288)), span(), 287),
+    ],
+)  # fmt: skip
+def test_what_is_due_at_the_end_is_not_due_before_it(schedule, where, count):
+    assert times(schedule, where).size == count
+
+
+@given(st.integers(1, 20_000), st.integers(1, 50), st.integers(1, 400), PLACES)
+@WITHOUT_LIMIT
+def test_bursts_are_counted_as_in_whole_numbers(rate, burst, tenths, place):
+    publishers, publisher = place
+    due = Fraction(tenths, 10) * rate / burst - Fraction(publisher, publishers)
+
+    where = span(tenths / 10, publisher=publisher, publishers=publishers)
+    assert times(Schedule(Arrivals.BURST, rate, burst=burst), where).size == burst * max(0, math.ceil(due))
 
 
 def test_ramp_from_two_to_six_a_second_follows_its_integral():
