@@ -71,7 +71,7 @@ class Lives:
 
         Else the next connection of the client, which takes the session over, could end this one before its bytes came.
         """
-        if publisher.in_flight or publisher.is_blocked:
+        if publisher.in_flight or publisher.is_blocked or publisher.is_asking:
             return False
         return not self.is_single or unacknowledged_bytes(publisher.stream.fileno()) == 0
 

@@ -39,6 +39,7 @@ Longs = NDArray[np.int64]
 
 BLOCK_BYTES = 256 * 1024  # handed to the socket at once, at most
 _BLOCKS_AT_ONCE = 4
+_PINGRESP = 0xD0
 _SUSPECT_BYTES = 8192  # some brokers take no more
 SEEN = ("puback", "pubrec", "pubcomp", "unknown", "refused")  # "unknown": identifiers that are not in flight
 _NOTHING: Longs = np.empty(0, dtype=np.int64)
@@ -50,7 +51,7 @@ class Publisher:
 
     __slots__ = (
         "_level", "_prepared_ns", "_qos", "_received", "_record_at", "_rows", "block", "client", "due", "following",
-        "messages", "most_in_flight", "oldest", "others", "outbox", "prepared", "resent", "ring", "room_since_ns",
+        "is_asking", "messages", "most_in_flight", "oldest", "others", "outbox", "prepared", "resent", "ring", "room_since_ns",
         "seen", "stream", "times", "unread", "wire_bytes",
     )  # fmt: skip
 
@@ -73,6 +74,7 @@ class Publisher:
         self.room_since_ns = 0  # when there last was room again in flight, or in the socket
         self.oldest = self.following = 0
         self.unread = b""
+        self.is_asking = False  # whether the broker has to answer yet behind all that was sent
         self._received: resuming.Received | None = None  # where a session may be taken up again
         self.resent = 0
         self.others: Others | None = None
@@ -294,6 +296,8 @@ class Publisher:
 
     def _other(self, view: NDArray[np.uint8], length: int, at: int, now: int) -> int:
         """The place after a packet that is no acknowledgement."""
+        if view[at] == _PINGRESP:
+            self.is_asking = False
         if self.others:
             return self.others.take(view, length, at, now)
         return connection.pass_over(view[:length], at, level=self._level)
@@ -314,6 +318,12 @@ class Publisher:
             self.outbox.put(memoryview(PINGREQ))
             self.push()
 
+    def ask(self) -> None:
+        """Has the broker answer behind all that was sent: at QoS 0 nothing else tells that it has read that."""
+        self.is_asking = True
+        self.outbox.put(memoryview(PINGREQ))
+        self.push()
+
     # -- one connection after the other -----------------------------------------------------------------------------
 
     def keep_session(self) -> None:
@@ -331,7 +341,7 @@ class Publisher:
         self.due = np.concatenate([*again, *prepared, self.due])
         self.prepared = None
         self.following = handed
-        self.unread = b""
+        self.unread, self.is_asking = b"", False
         self.outbox = Outbox(self.stream, handed=handed)  # nothing that was queued is to be sent any more
         if self._received is None:
             self.oldest = self.following

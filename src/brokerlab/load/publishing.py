@@ -43,7 +43,7 @@ from brokerlab.load.window import window_facts
 from brokerlab.load.wire import PACKET_IDS
 from brokerlab.record.parts import PartWriter
 from brokerlab.record.schemas import PUBLICATIONS
-from brokerlab.study.values import Arrivals, SessionKind
+from brokerlab.study.values import Arrivals, Qos, SessionKind
 
 _WINDOW_PAUSE_NS = 1_000_000
 _LOOK_NS = 10_000_000
@@ -327,10 +327,13 @@ class Publishing:
 
     def _end(self, fd: int, publisher: Publisher, now: int) -> None:
         self._turns.leave(fd, publisher)
-        if self._lives.is_abrupt or not (publisher.in_flight or publisher.is_blocked):
+        is_told = self._spec.workload.qos == Qos.AT_MOST_ONCE  # that the broker has all is what no acknowledgement says
+        if self._lives.is_abrupt or not (is_told or publisher.in_flight or publisher.is_blocked):
             self._part(fd, publisher)
-        else:
-            self._leaving.setdefault(fd, now + LEAVE_NS)
+            return
+        is_new = self._leaving.setdefault(fd, until := now + LEAVE_NS) == until
+        if is_told and is_new:
+            self._guarded(fd, publisher.ask)
 
     def _part(self, fd: int, publisher: Publisher) -> None:
         """Ends a connection now and sees to the next one."""

@@ -10,7 +10,7 @@ import pytest
 from brokerlab.load.alarm import now_ns
 from brokerlab.load.messages import messages_of
 from brokerlab.load.outbox import Outbox
-from brokerlab.load.packets import LEVELS, PubAck, PubComp, PubRec, PubRel
+from brokerlab.load.packets import LEVELS, PingReq, PingResp, PubAck, PubComp, Publish, PubRec, PubRel
 from brokerlab.load.parser import Parser
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.spec import Client
@@ -278,6 +278,20 @@ def test_clean_session_leaves_unacknowledged_messages_so(wires):
     publisher.record(everything=True)
     assert rows.seen == [(0, True, False), (1, True, True), (2, True, True)]
     assert publisher.resent == 0
+
+
+def test_who_leaves_at_qos_0_has_the_broker_answer_behind_all_that_was_sent(wires):
+    ours, theirs = wires
+    publisher = make(ours, qos=0)
+    publisher.send(np.array([1, 2]))
+
+    publisher.ask()
+
+    with ours, theirs:
+        assert [type(packet) for packet in Parser().feed(theirs.recv(65536))] == [Publish, Publish, PingReq]
+        assert publisher.is_asking
+        answer(publisher, theirs, PingResp())
+        assert not publisher.is_asking
 
 
 def parsed(theirs):
