@@ -28,7 +28,7 @@ from brokerlab.load.spec import Client
 from brokerlab.load.stream import Stream, send_all
 from brokerlab.load.topics import own_topics
 from brokerlab.study.identity import largest_payload_bytes
-from brokerlab.study.values import Workload
+from brokerlab.study.values import SessionKind, Workload
 
 _MOST_IN_FLIGHT = 65_535
 _PINGRESP, _DISCONNECT = 13, 14
@@ -44,7 +44,7 @@ class Session:
     level: int  # of the protocol
     receive_maximum: int = _MOST_IN_FLIGHT
     keep_alive_s: int = 60  # what counts: the broker may ask for another
-    is_resumed: bool = False  # the broker still had the client's session
+    is_resumed: bool = False  # the broker still had the client's session, or should have it and cannot say so
     aliases: int = 0  # topics of a connection that may have one
 
 
@@ -87,9 +87,18 @@ def session_of(
         level,
         _MOST_IN_FLIGHT if receive_maximum is None else receive_maximum,
         workload.clients.keep_alive_s if keep_alive_s is None else keep_alive_s,
-        answer.session_present,
+        answer.session_present or (not says_resumed(level) and workload.clients.session is SessionKind.PERSISTENT),
         aliases,
     )
+
+
+def says_resumed(level: int) -> bool:
+    """Whether a CONNACK tells of a session that was there: not in MQTT 3.1, where the byte has no meaning.
+
+    A session that was asked for is taken as kept there: whoever forgot its handshakes of QoS 2 would take what is sent
+    again for new, and blame the broker for it.
+    """
+    return level > LEVELS["3.1"]
 
 
 def publish_bytes(client: Client, workload: Workload, *, level: int) -> int:

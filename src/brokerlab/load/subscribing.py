@@ -106,7 +106,7 @@ class Subscribing:
         self._open[stream.fileno()] = subscriber
         stream.stamp()
         if self._order.end_ns:
-            if not session.is_resumed:
+            if not session.is_resumed or not connection.says_resumed(session.level):
                 self._ask(stream.fileno(), subscriber)
         elif len(self._open) == len(self._spec.clients):
             self._say(Connected())

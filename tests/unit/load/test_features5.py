@@ -15,7 +15,7 @@ from brokerlab.load.ears import Ear, Ears
 from brokerlab.load.echoing import Answers, Device
 from brokerlab.load.features5 import connect_properties
 from brokerlab.load.messages import messages_of
-from brokerlab.load.packets import ConnAck, PubAck, Publish
+from brokerlab.load.packets import LEVELS, ConnAck, PubAck, Publish
 from brokerlab.load.parser import Parser
 from brokerlab.load.properties import (
     CORRELATION_DATA,
@@ -35,7 +35,17 @@ from brokerlab.study.factors import FACTORS
 from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.replay import digest
 from brokerlab.study.seeds import derived_seed
-from brokerlab.study.values import Content, Payload, Qos, Record, Replay, Topics, Workload
+from brokerlab.study.values import (
+    ClientLife,
+    Content,
+    Payload,
+    Qos,
+    Record,
+    Replay,
+    SessionKind,
+    Topics,
+    Workload,
+)
 
 pytestmark = pytest.mark.unit
 LEVEL = 5
@@ -202,6 +212,27 @@ def test_a_broker_that_allows_no_alias_ends_the_run(allowed):
             Client(0, "p0", "t"), TcpStream(ours), ConnAck(False, 0, allowed), level=LEVEL, workload=workload,
             log=SessionLog("publishers/0", lambda _batch: None),
         )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("protocol", "session", "said", "is_resumed"),
+    [
+        ("3.1.1", SessionKind.PERSISTENT, False, False),
+        ("3.1.1", SessionKind.PERSISTENT, True, True),
+        ("3.1", SessionKind.PERSISTENT, False, True),  # its CONNACK has no word for it
+        ("3.1", SessionKind.CLEAN, False, False),
+    ],
+)
+def test_a_session_of_mqtt_3_1_that_was_asked_for_is_taken_as_kept(protocol, session, said, is_resumed):
+    workload = Workload(protocol=protocol, clients=ClientLife(session=session))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        found = session_of(
+            Client(0, "p0", "t"), TcpStream(ours), ConnAck(0, session_present=said), level=LEVELS[protocol],
+            workload=workload, log=SessionLog("publishers/0", lambda _batch: None),
+        )  # fmt: skip
+
+    assert found.is_resumed is is_resumed
 
 
 class Rows:
