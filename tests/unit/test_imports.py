@@ -22,6 +22,8 @@ ALLOWED: dict[str, set[str]] = {
     "inventory": set(),
     "inside": set(),
     "controlgroups": set(),
+    "machinecode": set(),
+    "brokerlab": {"machinecode"},
     "study": set(),
     "stats": set(),
     "presets": {"study"},

@@ -232,13 +232,14 @@ class Besides:
 
 
 def besides(
-    workload: Workload, *, probes: int, answers: int, answered_bytes: int, commands: Sequence[bytes] = (),
+    workload: Workload, *, probes: int, answered: tuple[int, int], commands: Sequence[bytes] = (),
     wiped: Sequence[int] = (),
 ) -> Besides:  # fmt: skip
     """Of probes, devices' answers, the messages that started the publishers and those that wiped out retained ones.
 
-    `wiped` has the QoS of each of these, which are empty.
+    `answered` has the answers and their bytes, `wiped` the QoS of each message of that kind, which are empty.
     """
+    answers, answered_bytes = answered
     qos = {int(workload.probe.qos)} if workload.probe else set()
     qos |= {int(workload.echo.qos)} if workload.role is Roles.ECHO else set()
     qos |= {COMMAND_QOS} if commands else set()

@@ -340,11 +340,8 @@ class _Walk:
         if publications is None:
             return []
         workload, probes = self._run.cell.workload, self._cast.probes(publications)
-        answers, answered_bytes = self._crew.answered()
         commands = self._started.messages if self._started else ()
-        others = besides(
-            workload, probes=probes, answers=answers, answered_bytes=answered_bytes, commands=commands, wiped=wiped
-        )
+        others = besides(workload, probes=probes, answered=self._crew.answered(), commands=commands, wiped=wiped)
         self._manifest.add("besides", asdict(others))
         load = self._cast.load(publications)
         ours = Ours(

@@ -51,8 +51,8 @@ class Publisher:
 
     __slots__ = (
         "_level", "_prepared_ns", "_qos", "_received", "_record_at", "_rows", "block", "client", "due", "following",
-        "is_asking", "messages", "most_in_flight", "oldest", "others", "outbox", "prepared", "resent", "ring", "room_since_ns",
-        "seen", "stream", "times", "unread", "wire_bytes",
+        "is_asking", "messages", "most_in_flight", "oldest", "others", "outbox", "prepared", "resent", "ring",
+        "room_since_ns", "seen", "stream", "times", "unread", "wire_bytes",
     )  # fmt: skip
 
     def __init__(

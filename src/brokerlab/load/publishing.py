@@ -316,24 +316,23 @@ class Publishing:
     def _end_lives(self, now: int) -> None:
         """Ends the connections whose time is over, at once or as soon as everything is acknowledged."""
         if (numbers := self._lives.over(now)) is None or numbers:
-            wanted = None if numbers is None else set(numbers)
+            wanted = set(numbers or ())
             for fd, publisher in list(self._open.items()):
-                if wanted is None or publisher.client.number in wanted:
+                if numbers is None or publisher.client.number in wanted:
                     self._end(fd, publisher, now)
-        for fd in [fd for fd in self._leaving if self._lives.is_done(self._open[fd])]:
+        waited = self._leaving.items()
+        for fd in [fd for fd, until in waited if until <= now or self._lives.is_done(self._open[fd])]:
             self._part(fd, self._open[fd])
-        while self._leaving and (first := next(iter(self._leaving.items())))[1] <= now:
-            self._part(first[0], self._open[first[0]])
 
     def _end(self, fd: int, publisher: Publisher, now: int) -> None:
         self._turns.leave(fd, publisher)
         is_told = self._spec.workload.qos == Qos.AT_MOST_ONCE  # that the broker has all is what no acknowledgement says
         if self._lives.is_abrupt or not (is_told or publisher.in_flight or publisher.is_blocked):
             self._part(fd, publisher)
-            return
-        is_new = self._leaving.setdefault(fd, until := now + LEAVE_NS) == until
-        if is_told and is_new:
-            self._guarded(fd, publisher.ask)
+        elif fd not in self._leaving:
+            self._leaving[fd] = now + LEAVE_NS
+            if is_told:
+                self._guarded(fd, publisher.ask)
 
     def _part(self, fd: int, publisher: Publisher) -> None:
         """Ends a connection now and sees to the next one."""
