@@ -59,6 +59,19 @@ def test_all_delivered_in_order(study):
     }  # fmt: skip
 
 
+def test_what_is_acknowledged_when_nobody_listens_any_more_is_not_acknowledged(study):
+    """Subscribers leave at 5 s: that the third message did not come after that is no loss."""
+    early, lost, late = (publication(seq, 3900 + seq, acked=True) for seq in range(3))
+    late["acked_ns"] = 5001 * MS
+    run = RunBuilder(qos=1, subscribers={0: ("t/#", 1)}).write(
+        study, publications={"p": [early, lost, late]}, deliveries={"s": [arrival(early, 1)]}
+    )
+
+    partials = partials_of(run)
+    assert [row["acknowledged"] for row in partials["publisher"]] == [2]
+    assert [(row["pairs"], row["acknowledged_pairs"]) for row in partials["expected"]] == [(3, 2)]
+
+
 def test_duplicates_with_and_without_the_flag(study):
     sent = four_messages()
     arrivals = [

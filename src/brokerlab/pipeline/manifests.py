@@ -23,6 +23,7 @@ from brokerlab.study.values import Analysis, Topics
 
 _REFUSED = 0x80
 _ASIDE = re.compile(r"\.cut-\d+$")
+_WITHOUT_SUBSCRIBERS = ("wills", "teardown")  # phases
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,11 @@ class RunFacts:
     @property
     def measure(self) -> Phase | None:
         return next((phase for phase in self.phases if phase.name == "measure"), None)
+
+    @property
+    def heard_until_ns(self) -> int | None:
+        """When the subscribers were sent away; None where the run did not get that far, or does not tell."""
+        return min((phase.start_ns for phase in self.phases if phase.name in _WITHOUT_SUBSCRIBERS), default=None)
 
 
 def read_runs(results: StudyDirectory) -> tuple[list[RunFacts], list[str]]:

@@ -47,19 +47,26 @@ class Publications:
 
 
 def read_publications(
-    files: Iterable[str], *, publishers: Iterable[int], measure: Phase | None, has_sent_times: bool = True
-) -> Publications:
+    files: Iterable[str], *, publishers: Iterable[int], measure: Phase | None, has_sent_times: bool = True,
+    heard_until_ns: int | None = None,
+) -> Publications:  # fmt: skip
     """The publications of a run; `publishers` are those of the manifest, some of which may have sent nothing."""
     tables = list(read_files(files, "publications", COLUMNS))
     empty = pa.table({column: pa.array([], pa.int64()) for column in COLUMNS})
     rows = pa.concat_tables(tables) if tables else empty
-    return index_publications(rows, publishers=publishers, measure=measure, has_sent_times=has_sent_times)
+    return index_publications(
+        rows, publishers=publishers, measure=measure, has_sent_times=has_sent_times, heard_until_ns=heard_until_ns
+    )
 
 
 def index_publications(
-    rows: pa.Table, *, publishers: Iterable[int], measure: Phase | None, has_sent_times: bool = True
-) -> Publications:
+    rows: pa.Table, *, publishers: Iterable[int], measure: Phase | None, has_sent_times: bool = True,
+    heard_until_ns: int | None = None,
+) -> Publications:  # fmt: skip
     """Puts the rows in their places; two rows for one place mean that the files are not what they claim.
+
+    What is acknowledged when no subscriber listens any more counts as not acknowledged: that it did not come is no loss
+    of the broker's.
 
     A source that does not tell when messages were sent lists those that were; one that was never received has no
     time at all there, and an import is one phase.
@@ -76,6 +83,8 @@ def index_publications(
     if not has_sent_times:
         sent, is_published = intended, _filled(place, size)
     acked, is_acknowledged = _scattered(rows, "acked_ns", place, size)
+    if heard_until_ns is not None:
+        is_acknowledged &= acked < heard_until_ns
     if np.count_nonzero(_filled(place, size)) != place.size:
         raise DamagedFileError("publications/ cannot be used: a publisher has one sequence number twice")
     return Publications(

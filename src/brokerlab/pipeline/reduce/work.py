@@ -118,7 +118,10 @@ def _partial_of_rows(run: RunFacts, family: str, rows: Sequence[Mapping[str, Any
 def read_run(run: RunFacts) -> tuple[Publications, Expectation]:
     files = map(str, run.directory.files("publications"))
     has_sent_times = run.origin.knows(SENT)
-    publications = read_publications(files, publishers=run.topics, measure=run.measure, has_sent_times=has_sent_times)
+    publications = read_publications(
+        files, publishers=run.topics, measure=run.measure, has_sent_times=has_sent_times,
+        heard_until_ns=run.heard_until_ns,
+    )  # fmt: skip
     expected = expectation(run.subscriptions, topics=run.topics, publishers=publications.publishers, rule=run.rule)
     return publications, expected
 
