@@ -207,6 +207,7 @@ class Publishing:
             if (publisher := self._open.get(fd)) and not publisher.is_blocked:
                 self._guarded(fd, partial(publisher.ping, now - self._connections.ping_pause_ns))
         if not self._order.end_ns or self._is_sent:
+            self._report(now)
             return self._openings.tick(now) if self._openings else None
         self._end_lives(now)
         opened_ns = self._openings.tick(now) if self._openings else None
@@ -249,8 +250,6 @@ class Publishing:
             while publisher.stream.has_more and fd in self._open:
                 self._guarded(fd, read)
             self._refill(fd)
-        if self._filling is None or self._is_sent:
-            self._report(now_ns())
 
     # -- sending --------------------------------------------------------------------------------------------------
 
@@ -381,6 +380,7 @@ class Publishing:
     # -- what is said and recorded --------------------------------------------------------------------------------
 
     def _report(self, now: int) -> None:
+        """Once a turn of the loop and not for every socket: all publishers are asked, and thousands may have news."""
         if not self._is_sent:
             is_over = now >= self._order.end_ns if self._spec.is_closed else not self._turns
             if not self._order.end_ns or not is_over or any(each.has_more for each in self._living()):
