@@ -113,6 +113,19 @@ def test_one_connection_for_each_message_is_drained_and_loses_none(port, tmp_pat
     assert (seen.publishing.unsent, seen.publishing.refused_connects) == (0, 0)
 
 
+def test_a_message_at_qos_0_does_not_wait_for_the_kernel_before_its_connection_ends(port, tmp_path):
+    """Which acknowledges after 40 ms what nobody answers: no client could send more than 25 a second."""
+    seen = run(port, tmp_path, ClientLife(Behaviour.PER_MESSAGE), qos=0)
+
+    begun, lasted = {}, []
+    for row in sorted(seen.sessions, key=lambda row: row["at_ns"]):
+        if row["event"] == "connack":
+            begun[row["client"]] = row["at_ns"]
+        elif row["event"] == "disconnect" and row["node"].startswith("publishers"):
+            lasted.append(row["at_ns"] - begun[row["client"]])
+    assert sorted(lasted)[len(lasted) // 4] < 20_000_000  # a quarter of them: the machine may be busy
+
+
 @pytest.mark.parametrize("behaviour", [Behaviour.PER_MESSAGE, Behaviour.PER_MESSAGE_ABRUPT])
 def test_publishers_that_are_away_at_the_end_leave_nothing_retained_behind(port, tmp_path, behaviour):
     topics = Topics(publish="lives-kept/{publisher}/{topic}", count=3)

@@ -10,14 +10,13 @@ Nothing ends by plan before the first message is due or after the schedule is ov
 import heapq
 from collections.abc import Sequence
 
-from brokerlab.load.closes import Closes, unacknowledged_bytes
+from brokerlab.load.closes import Closes
 from brokerlab.load.publisher import Publisher
 from brokerlab.load.spec import Client, Go, WorkerSpec
 from brokerlab.study.population import population
 from brokerlab.study.values import ABRUPT, PER_MESSAGE, Behaviour, ClientLife, Who
 
 LEAVE_NS = 5_000_000_000  # the longest that a client waits for acknowledgements before it disconnects by plan
-_LOOK_NS = 2_000_000  # how often a connection is looked at that waits for its bytes to get across
 
 
 class Lives:
@@ -67,18 +66,15 @@ class Lives:
         self._is_struck, self._storm_ns = True, now
 
     def is_done(self, publisher: Publisher) -> bool:
-        """Whether a connection may end: everything is acknowledged, and where it had one message, that is across.
+        """Whether a connection may end: the broker has answered everything, at QoS 0 a ping behind it.
 
         Else the next connection of the client, which takes the session over, could end this one before its bytes came.
         """
-        if publisher.in_flight or publisher.is_blocked or publisher.is_asking:
-            return False
-        return not self.is_single or unacknowledged_bytes(publisher.stream.fileno()) == 0
+        return not (publisher.in_flight or publisher.is_blocked or publisher.is_asking)
 
-    def next_ns(self, now: int = 0, *, is_leaving: bool = False) -> int | None:
-        """When the next connection ends by plan, or is to be looked at again."""
-        times = [now + _LOOK_NS] if self.is_single and is_leaving else []
-        times += [self._storm_ns] if self._storm_ns else []
+    def next_ns(self) -> int | None:
+        """When the next connection ends by plan."""
+        times = [self._storm_ns] if self._storm_ns else []
         times += [self._churn[0][0]] if self._churn else []
         return min((at_ns for at_ns in times if at_ns < self._end_ns), default=None)
 

@@ -86,6 +86,7 @@ class Publishing:
         self._limit = 0  # messages in flight of each publisher, that the broker may have told of
         self._gathers = spec.saturates
         self._rest = rest_of(spec, hears=hearing.listen is not None)
+        self._asks = spec.workload.qos == Qos.AT_MOST_ONCE  # no acknowledgement says that the broker has a message
         self._refills = spec.workload.schedule.arrivals is Arrivals.WINDOW
 
     # -- what the lab asks for ------------------------------------------------------------------------------------
@@ -211,7 +212,7 @@ class Publishing:
             return self._openings.tick(now) if self._openings else None
         self._end_lives(now)
         opened_ns = self._openings.tick(now) if self._openings else None
-        wakes = (opened_ns, self._lives.next_ns(now, is_leaving=bool(self._leaving)))
+        wakes = (opened_ns, self._lives.next_ns())
         if self._filling:
             if self._order.start_ns <= now < self._order.end_ns:
                 self._filling.fill(self._open, self._order, now, do=self._guarded)
@@ -325,12 +326,11 @@ class Publishing:
 
     def _end(self, fd: int, publisher: Publisher, now: int) -> None:
         self._turns.leave(fd, publisher)
-        is_told = self._spec.workload.qos == Qos.AT_MOST_ONCE  # that the broker has all is what no acknowledgement says
-        if self._lives.is_abrupt or not (is_told or publisher.in_flight or publisher.is_blocked):
+        if self._lives.is_abrupt or not (self._asks or publisher.in_flight or publisher.is_blocked):
             self._part(fd, publisher)
         elif fd not in self._leaving:
             self._leaving[fd] = now + LEAVE_NS
-            if is_told:
+            if self._asks:
                 self._guarded(fd, publisher.ask)
 
     def _part(self, fd: int, publisher: Publisher) -> None:
@@ -369,8 +369,11 @@ class Publishing:
 
     def _came_back(self, fd: int, publisher: Publisher) -> None:
         """Where each message has its connection: sends the one that this is for."""
+        publisher.is_asking = self._asks and not self._lives.is_abrupt
         self._leaving[fd] = now_ns() + LEAVE_NS
         self._guarded(fd, partial(publisher.send_next, now_ns()))
+        if publisher.is_asking and fd in self._leaving:
+            self._guarded(fd, publisher.ask)
         self._close_at_once(fd, publisher)
 
     def _close_at_once(self, fd: int, publisher: Publisher) -> None:
