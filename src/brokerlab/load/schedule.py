@@ -88,16 +88,17 @@ def jitter_ns(schedule: Schedule, span: Span) -> Iterator[Longs]:
     """One message in each interval of a constant rate, off its middle by at most ± `jitter` of the interval.
 
     The shift is uniform. At most half an interval (the study's rule) keeps the messages in order.
+    Publishers take turns: of all but the first an interval has begun already when the schedule does.
     """
     interval_ns = _SECOND_NS / schedule.rate_per_s
-    reach, middle = schedule.jitter_percent / 100, span.shift + 0.5
+    reach, middle = schedule.jitter_percent / 100, span.shift - 0.5
     random = span.random()
     count = _count(span.duration_ns / interval_ns - middle + reach)
     for begin in range(0, count, span.chunk):
         number = np.arange(begin, min(begin + span.chunk, count))
         off = (2 * random.random(number.size) - 1) * reach
         times_ns = (middle + number + off) * interval_ns
-        if (chunk := _chunk(span, times_ns[times_ns < span.duration_ns])).size:
+        if (chunk := _chunk(span, times_ns[(times_ns >= 0) & (times_ns < span.duration_ns)])).size:
             yield chunk
 
 

@@ -73,6 +73,16 @@ def test_what_is_due_at_the_end_is_not_due_before_it(schedule, where, count):
     assert times(schedule, where).size == count
 
 
+@pytest.mark.parametrize("jitter", [1, 20, 50])
+def test_publishers_with_jitter_send_at_the_rate_from_the_start(jitter):
+    """A thousand at one a second: 500 of them are in the middle of an interval when the schedule begins."""
+    schedule = Schedule(Arrivals.JITTER, 1, jitter_percent=jitter)
+    every = np.concatenate([times(schedule, span(2, publisher=each, publishers=1000)) for each in range(1000)])
+
+    assert every.size == pytest.approx(2000, abs=100)
+    assert np.count_nonzero(every < SECOND) == pytest.approx(1000, abs=100)
+
+
 @given(st.integers(1, 20_000), st.integers(1, 50), st.integers(1, 400), PLACES)
 @WITHOUT_LIMIT
 def test_bursts_are_counted_as_in_whole_numbers(rate, burst, tenths, place):
