@@ -228,6 +228,16 @@ def test_storm_over_persistent_sessions_loses_nothing(port, tmp_path, qos, proto
     assert seen.publishing.closed_by_broker == seen.subscribing.closed_by_broker == ()
 
 
+def test_the_scripted_broker_keeps_handshakes_of_qos_2_over_a_storm(tmp_path):
+    """Of its subscribers it sends PUBREL again where it has PUBREC, and of publishers it knows what it has."""
+    life = ClientLife(Behaviour.STORM, every_s=0.1, who=Who.ALL, session=SessionKind.PERSISTENT)
+    with running(driver("scripted"), tmp_path / "broker") as broker:
+        schedule = Schedule(Arrivals.POISSON, 250)
+        seen = run(broker.port, tmp_path / "run", life, qos=2, schedule=schedule)
+
+    assert sorted(seen.delivered()) == seen.published()
+
+
 def test_storm_over_clean_sessions_subscribes_again_and_leaves_nothing_unsent(port, tmp_path):
     life = ClientLife(Behaviour.STORM, every_s=0.3, who=Who.ALL)
 

@@ -73,6 +73,7 @@ class Connection(asyncio.Protocol):
         self._unreleased: dict[int, int | None] = {}
         self._will: Will | None = None
         self._unfinished: dict[int, Publish | None] = {}  # to the client, at QoS 1 and 2: not acknowledged yet
+        self._released: set[int] = set()  # of those, the ones with PUBREC: from then on PUBREL is sent again
         self._unheard: dict[int, int] = {}  # of those, the numbers of messages without a first acknowledgement
         self._taking = Taking()
         self.is_lasting = False  # whether its session outlives the connection
@@ -212,12 +213,17 @@ class Connection(asyncio.Protocol):
     def _resume(self, older: "Connection") -> None:
         """Goes on with the session of another connection: first what it did not finish, then what it kept."""
         self._subscriptions, self._ids = older._subscriptions, older._ids
+        self._unreleased = older._unreleased
         for packet_id, message in older._unfinished.items():
             if message is not None and not (older._is_again and message is older._parting):
                 self._unfinished[packet_id] = message
                 if packet_id in older._unheard:
                     self._unheard[packet_id] = older._unheard[packet_id]
-                self._send(replace(message, dup=True))
+                if packet_id in older._released:
+                    self._released.add(packet_id)
+                    self._send(PubRel(packet_id))
+                else:
+                    self._send(replace(message, dup=True))
         if older._is_again and older._parting is not None:
             last = older._parting
             packet_id_ = self._free_id() if last.qos else None
@@ -253,6 +259,7 @@ class Connection(asyncio.Protocol):
         if packet_id not in self._unfinished or self._is_last(packet_id):
             return  # the second acknowledgement of a retransmission; or too late
         del self._unfinished[packet_id]
+        self._released.discard(packet_id)
         if self._waiting:
             self._send_message(replace(self._waiting.popleft(), packet_id=self._free_id()))
         self._part_when_finished()
@@ -281,6 +288,8 @@ class Connection(asyncio.Protocol):
             case PubRec(packet_id):
                 self._hear(packet_id)
                 if not self._is_last(packet_id):
+                    if packet_id in self._unfinished:
+                        self._released.add(packet_id)
                     self._send(PubRel(packet_id))
             case Connect():
                 self._connect(packet)
