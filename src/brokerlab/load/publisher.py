@@ -365,11 +365,13 @@ class Publisher:
             self.outbox.put(memoryview(b"".join(again)))
         self.push()
 
-    def send_next(self, until_ns: int) -> None:
-        """Hands over one message, if it is due."""
+    def send_next(self, until_ns: int, *, asks: bool = False) -> None:
+        """Hands over one message, if it is due, and where the caller wants that, asks for an answer behind it."""
         if (due_ns := self.next_due_ns()) is not None and due_ns <= until_ns:
             times, self.due = self.due[:1], self.due[1:]
             self.send(times)
+        if asks:
+            self.ask()
 
     # -- the record -----------------------------------------------------------------------------------------------
 

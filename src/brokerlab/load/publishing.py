@@ -208,7 +208,7 @@ class Publishing:
             if (publisher := self._open.get(fd)) and not publisher.is_blocked:
                 self._guarded(fd, partial(publisher.ping, now - self._connections.ping_pause_ns))
         if not self._order.end_ns or self._is_sent:
-            self._report(now)
+            self._report(now)  # once a turn: to ask all publishers for every socket would take too long
             return self._openings.tick(now) if self._openings else None
         self._end_lives(now)
         opened_ns = self._openings.tick(now) if self._openings else None
@@ -369,11 +369,8 @@ class Publishing:
 
     def _came_back(self, fd: int, publisher: Publisher) -> None:
         """Where each message has its connection: sends the one that this is for."""
-        publisher.is_asking = self._asks and not self._lives.is_abrupt
         self._leaving[fd] = now_ns() + LEAVE_NS
-        self._guarded(fd, partial(publisher.send_next, now_ns()))
-        if publisher.is_asking and fd in self._leaving:
-            self._guarded(fd, publisher.ask)
+        self._guarded(fd, partial(publisher.send_next, now_ns(), asks=self._asks and not self._lives.is_abrupt))
         self._close_at_once(fd, publisher)
 
     def _close_at_once(self, fd: int, publisher: Publisher) -> None:
@@ -383,7 +380,6 @@ class Publishing:
     # -- what is said and recorded --------------------------------------------------------------------------------
 
     def _report(self, now: int) -> None:
-        """Once a turn of the loop and not for every socket: all publishers are asked, and thousands may have news."""
         if not self._is_sent:
             is_over = now >= self._order.end_ns if self._spec.is_closed else not self._turns
             if not self._order.end_ns or not is_over or any(each.has_more for each in self._living()):

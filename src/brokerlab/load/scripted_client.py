@@ -175,10 +175,7 @@ class Connection(asyncio.Protocol):
         return self._subscriptions[name]
 
     def deliver(self, message: Publish, *, qos: int, number: int | None = None, retain: bool = False) -> None:
-        """Sends a message with the faults that its number has; to a client that is away, when it is back.
-
-        `retain` marks one that waited for a subscriber.
-        """
+        """Sends a message (`retain`: that waited) with the faults of its number; to who is away, when it is back."""
         if self._transport is None or self._parting is not None:
             self._kept.append((message, qos, number))
             return
@@ -213,17 +210,13 @@ class Connection(asyncio.Protocol):
     def _resume(self, older: "Connection") -> None:
         """Goes on with the session of another connection: first what it did not finish, then what it kept."""
         self._subscriptions, self._ids = older._subscriptions, older._ids
-        self._unreleased = older._unreleased
+        self._unreleased, self._released = older._unreleased, older._released
         for packet_id, message in older._unfinished.items():
             if message is not None and not (older._is_again and message is older._parting):
                 self._unfinished[packet_id] = message
                 if packet_id in older._unheard:
                     self._unheard[packet_id] = older._unheard[packet_id]
-                if packet_id in older._released:
-                    self._released.add(packet_id)
-                    self._send(PubRel(packet_id))
-                else:
-                    self._send(replace(message, dup=True))
+                self._send(PubRel(packet_id) if packet_id in self._released else replace(message, dup=True))
         if older._is_again and older._parting is not None:
             last = older._parting
             packet_id_ = self._free_id() if last.qos else None
@@ -232,9 +225,7 @@ class Connection(asyncio.Protocol):
             self.deliver(message, qos=qos, number=number)
 
     def _duplicate(self, first: Publish) -> Publish:
-        """DUP at QoS 1 is an honest retransmission, which keeps its packet id. At QoS 2 that would be
-        recognised by the client: only a new id breaks the promise of exactly once.
-        """
+        """With DUP at QoS 1 it is honest, and keeps its id; at QoS 2 only a new one breaks the promise."""
         again = replace(first, dup=self._script.dup_flag and first.qos > 0)
         is_new = first.qos == 2 or (first.qos == 1 and not self._script.dup_flag)
         return replace(again, packet_id=self._free_id()) if is_new else again
@@ -288,8 +279,7 @@ class Connection(asyncio.Protocol):
             case PubRec(packet_id):
                 self._hear(packet_id)
                 if not self._is_last(packet_id):
-                    if packet_id in self._unfinished:
-                        self._released.add(packet_id)
+                    self._released |= {packet_id} & self._unfinished.keys()
                     self._send(PubRel(packet_id))
             case Connect():
                 self._connect(packet)
