@@ -194,10 +194,10 @@ def test_a_message_that_is_longer_than_any_of_ours_ends_no_connection(port, tmp_
 
     shouting = threading.Timer(0.5, shout)
     shouting.start()
-    published, delivered = run(workload, port, tmp_path, seconds=1.5)
+    published, delivered = run(workload, port, tmp_path, seconds=3)
     shouting.join()
 
-    assert len(published) == 30
+    assert len(published) == 60
     assert {each for each in delivered if each in published} == set(published)
     assert size in {row["payload_bytes"] for row in rows(tmp_path, "deliveries")}
 
