@@ -1,4 +1,4 @@
-"""At least one message must be due while a run measures, and a contact must be over by then."""
+"""At least one message must be due while a run measures, and a storm come; a contact must be over by then."""
 
 from collections.abc import Iterator
 
@@ -6,11 +6,12 @@ from brokerlab.study import quantity
 from brokerlab.study.arrivals import due_by
 from brokerlab.study.document import Document, KeyPath
 from brokerlab.study.factors import read_burst, read_clients, read_rate_per_s
+from brokerlab.study.life import read_behaviour, read_life_s
 from brokerlab.study.lookup import WORKLOAD, arrivals_of, read_or_none, values_of
 from brokerlab.study.payload_rules import replay_of
 from brokerlab.study.readers import read_needed_phase_s, read_phase_s, read_store_s
 from brokerlab.study.replay import records_of, shares_of
-from brokerlab.study.values import Arrivals, Phases, Schedule
+from brokerlab.study.values import Arrivals, Behaviour, Phases, Schedule
 
 _SCHEDULE: KeyPath = (*WORKLOAD, "schedule")
 _TIMED = (Arrivals.CONSTANT, Arrivals.POISSON, Arrivals.JITTER, Arrivals.BURST, Arrivals.RAMP, Arrivals.STEP)
@@ -25,6 +26,8 @@ def check_load_is_measurable(document: Document) -> None:
     arrivals = arrivals_of(document)
     if measure_s is None or warmup_s is None:
         return
+    if arrivals is not Arrivals.SEARCH:  # whose trials have a length of their own
+        _check_storms(document, warmup_s + measure_s)
     if arrivals is Arrivals.CONTACT:
         _check_contact(document, measure_s)
     elif arrivals in _TIMED:
@@ -37,6 +40,19 @@ def check_load_is_measurable(document: Document) -> None:
         for path, schedule in schedules:
             _check_messages_are_due(document, path, schedule, phases, min(publishers))
         _check_file_lasts(document, [schedule for _, schedule in schedules], phases, publishers)
+
+
+def _check_storms(document: Document, within_s: float) -> None:
+    """A cell of storms in which none comes would be measured as if there were one."""
+    behaviours = [read_or_none(read_behaviour, written) for _, written in values_of(document, "behaviour")]
+    for path, written in values_of(document, "every") if Behaviour.STORM in behaviours else ():
+        every_s = read_or_none(read_life_s, written)
+        if every_s is not None and every_s >= within_s:
+            span = quantity.seconds_text(within_s)
+            document.add(
+                path,
+                f"no storm comes in the {span} of deploy.phases.warmup and measure",
+            )
 
 
 def _schedules(document: Document, arrivals: Arrivals) -> Iterator[tuple[KeyPath, Schedule]]:

@@ -61,6 +61,8 @@ def _unknown_key(document: Document, path: KeyPath, model: type[Part]) -> Proble
     what = "factor" if path[:-1] == ("scenario", "variables") else "key"
     if key in part.later:
         return document.problem(path, f"this {what} is not available yet", of_key=True)
+    if key in part.moved:
+        return document.problem(path, f"this {what} stands in {part.moved[key]}", of_key=True)
     close = nearest(key, known)
     rule = f"unknown {what}" if close else f"unknown {what}; known: {listed(known)}"
     return document.problem(path, rule, nearest_valid=close, of_key=True)

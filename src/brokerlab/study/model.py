@@ -4,7 +4,7 @@ Each model checks one mapping alone and turns into its frozen value; what concer
 the file at once is in rules.py. Defaults are those of values.py.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, JsonValue, PlainValidator
@@ -60,7 +60,7 @@ class GoalsPart(Part):
 
 
 class BrokerPart(Part):
-    later: ClassVar[tuple[str, ...]] = names.BROKER_KEYS_LATER
+    moved: ClassVar[Mapping[str, str]] = names.BROKER_KEYS_MOVED
 
     driver: Text
     preset: Text = "stock"

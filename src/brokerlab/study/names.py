@@ -44,4 +44,8 @@ TAPS = ("publisher", "broker", "subscriber", "router")
 LOAD_ON = ("local", "spark")
 PROTOCOLS = ("3.1", "3.1.1", "5.0")
 DRIVERS_LATER = ("remote",)
-BROKER_KEYS_LATER = ("address", "tls", "credentials")
+BROKER_KEYS_MOVED = {
+    "address": "options, as in options: {address: broker.example:1883}",
+    "tls": "scenario.workload, as transport: tls",
+    "credentials": "scenario.workload, for all brokers of the study",
+}

@@ -1,5 +1,6 @@
 """What every mapping of a study file has in common."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
@@ -10,3 +11,4 @@ class Part(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     later: ClassVar[tuple[str, ...]] = ()  # keys of the design that this version does not have
+    moved: ClassVar[Mapping[str, str]] = {}  # keys that one may look for here, and where they are

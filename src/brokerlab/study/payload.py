@@ -79,6 +79,8 @@ def read_file_name(written: object, info: ValidationInfo) -> str:
     if not isinstance(written, str) or not written.strip():
         raise RuleError("must be the name of a file")
     path = _beside(written, info)
+    if path.is_dir():
+        raise RuleError(f"{path} is a folder, not a file")
     if not path.is_file():
         beside = (
             sorted(other.name for other in path.parent.glob("*") if other.is_file()) if path.parent.is_dir() else []

@@ -73,6 +73,7 @@ def test_levels_make_cells(read, with_clients):
         ("{behaviour: chrun}", "{rate: 100/s}", "churn"),
         ("{behaviour: churn}", "{rate: 100/s}", "needs the key lifetime in scenario.workload.clients"),
         ("{behaviour: storm}", "{rate: 100/s}", "needs the key every"),
+        ("{behaviour: storm, every: 1 h}", "{rate: 100/s}", "no storm comes in the "),
         ("{lifetime: 5 s}", "{rate: 100/s}", "belongs to the behaviour churn"),
         ("{who: all}", "{rate: 100/s}", "belongs to the behaviours churn and storm"),
         ("{behaviour: churn, lifetime: 1 s, who: all}", "{arrivals: search, rate: 1/s}", "session: persistent"),

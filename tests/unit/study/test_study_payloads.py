@@ -96,6 +96,12 @@ def test_rules_see_the_text_of_a_template_in_a_file(read, problems, small, templ
         assert said in str(found)
 
 
+def test_a_folder_is_no_file(problems, small):
+    found = problems(with_keys(small, "payload: {file: .}"))
+
+    assert any("is a folder, not a file" in str(problem) for problem in found)
+
+
 @pytest.mark.parametrize(
     ("more", "most", "said"),
     [
