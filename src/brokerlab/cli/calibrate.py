@@ -24,7 +24,6 @@ from brokerlab.lab.calibration import (
 from brokerlab.lab.disturbance import disturbances
 from brokerlab.lab.kinds import unknown
 from brokerlab.lab.setups import (
-    LEAST_BYTES,
     MOST_BYTES,
     MOST_CONNECTIONS,
     SetUp,
@@ -62,7 +61,7 @@ def calibrate(
             help="How long each of twelve measurements lasts; over thousands of connections longer.",
         ),
     ] = 1.0,
-    payload: Annotated[str, typer.Option("--payload", help="Of each message, from 16 B to 16 MiB.")] = "64 B",
+    payload: Annotated[str, typer.Option("--payload", help="Of each message, to 16 MiB.")] = "64 B",
     transport: Annotated[Transport, typer.Option("--transport", help="What MQTT is carried by.")] = Transport.TCP,
     protocol: Annotated[str, typer.Option("--protocol", help="3.1, 3.1.1 or 5.0.")] = "3.1.1",
     publishers: Annotated[
@@ -239,8 +238,8 @@ def _payload_bytes(written: str) -> int:
         payload_bytes = quantity.read_bytes(written)
     except RuleError as problem:
         raise UserError(f"--payload {written}: {problem}") from problem
-    if not LEAST_BYTES <= payload_bytes <= MOST_BYTES:
-        raise UserError(f"--payload {written}: from {LEAST_BYTES} B, what the identity of a message takes, to 16 MiB")
+    if payload_bytes > MOST_BYTES:
+        raise UserError(f"--payload {written}: to 16 MiB")
     return payload_bytes
 
 
@@ -279,7 +278,7 @@ def _print(measured: dict[str, Any]) -> None:
 def _text(level: dict[str, Any], path: str) -> str:
     value: Any = level
     for key in path.split("."):
-        value = value[key]
+        value = value and value[key]
     if value is None:
         return "-"
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

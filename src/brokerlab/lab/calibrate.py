@@ -3,13 +3,15 @@
 Per QoS four measurements with one null broker:
 
     published               build, hand over, acknowledgements: load/ceiling.py, no rows
-    published and recorded  a publishing worker that is asked for more than it can
+    published and recorded  a publishing worker that is asked for more than it can; where publishers keep a window full
+                            it keeps that, and the null broker delivers at once what is published
     received                a subscribing worker that is played messages as fast as its socket takes them, with rows;
                             it gathers them where the set-up says that it is of a saturated load, as there (gather.py)
     schedule error          a publishing worker at a moderate constant rate
 
-The first uses one connection, the others as many as the set-up has (lab/setups.py), and last longer for many: a
-connection's first messages take more than those that follow.
+There is no schedule in a closed loop, and nothing to publish without rows where each message has its connection:
+those are null. The first uses one connection, the others as many as the set-up has (lab/setups.py), and last longer
+for many: a connection's first messages take more than those that follow.
 A rate per core is messages per second of the worker's own CPU time, its writing thread included; the plain rate may
 be what the null broker can do, where TLS or very many connections keep it busy.
 The null broker counts too; where the counts disagree there is no calibration.
@@ -17,7 +19,7 @@ What the machine did beside each measurement is kept with it: lab/disturbance.py
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,15 +35,19 @@ from brokerlab.lab.sampling import read_cpu_ns
 from brokerlab.lab.setups import USUAL, SetUp, lasting_s, workload_of
 from brokerlab.lab.surroundings import Lookout
 from brokerlab.lab.verdict import read_meter
+from brokerlab.load import handshakes
 from brokerlab.load.ceiling import Ceiling, send_ceiling
 from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Client, Go, WorkerSpec
+from brokerlab.load.widening import MOST
 from brokerlab.record.directory import RunDirectory
-from brokerlab.study.values import Arrivals, Qos, Schedule
+from brokerlab.study.topics import patterns_of, topic_of
+from brokerlab.study.values import PER_MESSAGE, Arrivals, Qos, Schedule, Workload
 
 MODERATE_PER_S = 1_000.0
+_SINGLE_PER_S = 100_000.0  # more than anybody connects
+_MORE = 2.0  # times what publishers with few messages in flight came to: no two measurements of that are alike
 _PUBLISHER, _SUBSCRIBER = "publishers/0", "subscribers/0"
-_SATURATE = Schedule(Arrivals.SATURATE)
 _FOLDER = "brokerlab-calibrate-"
 _ANSWER_S = 5.0
 _LEAD_NS = 100_000_000
@@ -85,10 +91,10 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    sent: Ceiling
+    sent: Ceiling | None
     recorded: Ceiling
     received: _Received
-    kept: _Kept
+    kept: _Kept | None
     lookout: Lookout
 
 
@@ -113,8 +119,8 @@ def _measured(asked: Level, say: Say) -> Json:
     except OSError as problem:  # the null broker died, or the machine has no room for what is written
         raise RunError(f"the meter and the null broker: {problem}") from problem
     reached = {"published": found.sent, "published_recorded": found.recorded, "received": found.received}
-    spans = {name: (each.began_ns, each.wall_ns) for name, each in reached.items()}
-    spans["schedule"] = found.kept.began_ns, found.kept.wall_ns
+    parts = {**reached, "schedule": found.kept}
+    spans = {name: (each.began_ns, each.wall_ns) for name, each in parts.items() if each}
     around = {
         name: surroundings_within(found.lookout, began_ns, began_ns + wall_ns)
         for name, (began_ns, wall_ns) in spans.items()
@@ -124,7 +130,7 @@ def _measured(asked: Level, say: Say) -> Json:
         **_rates("published_recorded", found.recorded),
         **_rates("received", found.received),
         "cpu_us_per_message": {name: _cpu_us(each) for name, each in reached.items()},
-        "schedule_error_ms": found.kept.error_ms,
+        "schedule_error_ms": found.kept and found.kept.error_ms,
         "receive_resolution_ms": found.received.resolution_ms,
         "steal_percent": most_steal_percent(around),
         "surroundings": around,
@@ -132,46 +138,61 @@ def _measured(asked: Level, say: Say) -> Json:
 
 
 def _all_four(asked: Level, say: Say) -> _Measured:
+    sent = kept = None
     with inventory.temporary_folder(_FOLDER) as folder, Lookout(period_s=PERIOD_S) as lookout:
         with null_broker(folder, asked.setup.transport) as null:
-            say(f"QoS {asked.qos}: publishing without rows")
-            sent = _publish_bare(asked, null)
+            if asked.setup.behaviour not in PER_MESSAGE:
+                say(f"QoS {asked.qos}: publishing without rows")
+                sent = _publish_bare(asked, null)
             say(f"QoS {asked.qos}: publishing with rows")
-            recorded = publish_recorded(asked, null, sent.messages / sent.wall_ns * 1e9)
+            recorded = publish_recorded(asked, null, _too_much_per_s(asked, sent))
             say(f"QoS {asked.qos}: receiving")
             received = _receive(asked, null)
-            say(f"QoS {asked.qos}: schedule at a moderate rate")
-            kept = _keep_schedule(asked, null, _moderate_per_s(recorded, asked.seconds))
-        require_equal(null.process, "received", sent.messages + recorded.messages + kept.messages)
+            if not asked.setup.is_closed:
+                say(f"QoS {asked.qos}: schedule at a moderate rate")
+                kept = _keep_schedule(asked, null, _moderate_per_s(recorded, asked.seconds))
+        published = sum(each.messages for each in (sent, recorded, kept) if each)
+        require_equal(null.process, "received", published)
         require_equal(null.process, "played", received.messages)
     return _Measured(sent, recorded, received, kept, lookout)
 
 
-def _rates(name: str, reached: Ceiling) -> Json:
+def _rates(name: str, reached: Ceiling | None) -> Json:
+    if reached is None:
+        return {f"{name}_per_s": None, f"{name}_per_s_per_core": None}
     return {
         f"{name}_per_s": reached.messages / reached.wall_ns * 1e9,
         f"{name}_per_s_per_core": reached.messages / reached.cpu_ns * 1e9,
     }
 
 
-def _cpu_us(reached: Ceiling) -> float:
-    return reached.cpu_ns / reached.messages / 1e3
+def _cpu_us(reached: Ceiling | None) -> float | None:
+    return None if reached is None else reached.cpu_ns / reached.messages / 1e3
 
 
 # -- the four measurements ----------------------------------------------------------------------------------------
 
 
 def _publish_bare(asked: Level, null: Null) -> Ceiling:
-    return send_ceiling(_spec(_PUBLISHER, asked, null, _SATURATE, name="bare"), seconds=asked.seconds)
+    schedule = _schedule(asked, Arrivals.SATURATE)
+    return send_ceiling(_spec(_PUBLISHER, asked, null, schedule, name="bare"), seconds=asked.seconds)
+
+
+def _too_much_per_s(asked: Level, sent: Ceiling | None) -> float:
+    if sent is None:
+        return _SINGLE_PER_S
+    return sent.messages / sent.wall_ns * 1e9 * (_MORE if asked.setup.inflight else 1.0)
 
 
 def publish_recorded(asked: Level, null: Null, asked_per_s: float) -> Ceiling:
     """A worker that is asked for the rate that the bare path reached, which it cannot keep while it records.
 
+    One of a closed loop does what it can.
+
     Over many connections it keeps a small part of that, so that what was not built at the end is given up.
     """
-    spec = _spec(_PUBLISHER, asked, null, _constant(asked, asked_per_s), name="recorded")
-    with Crew([spec]) as crew:
+    spec = _spec(_PUBLISHER, asked, null, _loop(asked) or _constant(asked, asked_per_s), name="recorded")
+    with Crew([spec], is_delivered_at_once=True) as crew:
         crew.connect(timeout_s=_ANSWER_S)
         pid, start_ns = crew.pids()[_PUBLISHER], _start_ns(spec)
         end_ns = start_ns + asked.publishing_ns
@@ -188,7 +209,7 @@ def publish_recorded(asked: Level, null: Null, asked_per_s: float) -> Ceiling:
 
 
 def _receive(asked: Level, null: Null) -> _Received:
-    schedule = _SATURATE if asked.setup.saturates else Schedule()
+    schedule = _schedule(asked, Arrivals.SATURATE if asked.setup.saturates else Arrivals.CONSTANT)
     spec = _spec(_SUBSCRIBER, asked, null, schedule, name="received")
     with Crew([spec]) as crew:
         crew.connect(timeout_s=_ANSWER_S)
@@ -230,7 +251,24 @@ def _keep_schedule(asked: Level, null: Null, per_s: float) -> _Kept:
 
 
 def _constant(asked: Level, per_s: float) -> Schedule:
-    return Schedule(Arrivals.CONSTANT, rate_per_s=per_s / asked.setup.publishers)
+    return replace(_schedule(asked, Arrivals.CONSTANT), rate_per_s=per_s / asked.setup.publishers)
+
+
+def _loop(asked: Level) -> Schedule | None:
+    """None where publishers keep a schedule."""
+    setup = asked.setup
+    if setup.saturates:
+        return replace(_schedule(asked, Arrivals.SATURATE), window=setup.window or _widest(asked))
+    return _schedule(asked, Arrivals.WINDOW) if setup.refills else None
+
+
+def _widest(asked: Level) -> int:
+    """The widest window that is looked for at a broker that says nothing of its own limits: load/window.py."""
+    return min(MOST, handshakes.USUAL * asked.setup.publishers) if asked.qos == Qos.EXACTLY_ONCE else MOST
+
+
+def _schedule(asked: Level, arrivals: Arrivals) -> Schedule:
+    return Schedule(arrivals, inflight=asked.setup.inflight)
 
 
 def _spec(node: str, asked: Level, null: Null, schedule: Schedule, *, name: str) -> WorkerSpec:
@@ -243,19 +281,26 @@ def meter_spec(
     """A worker at the null broker, whose rows go to a folder of this name beside its log."""
     run = null.process.folder.parent / name
     run.mkdir(exist_ok=True)
-    connections = setup.publishers if node == _PUBLISHER else setup.subscribers
+    load = replace(workload_of(setup), schedule=schedule, qos=Qos(qos))
     return WorkerSpec(
         node=node,
         index=0,
         host=HOST,
         port=null.process.node.port,
-        clients=tuple(Client(number, f"calibrate{number}", f"null/{number}") for number in range(connections)),
-        workload=replace(workload_of(setup), schedule=schedule, qos=Qos(qos)),
+        clients=tuple(_clients(node, load)),
+        workload=load,
         fan_out=1.0,
         seed=1,
         run=run,
         entrance=null.login.entrance,
     )
+
+
+def _clients(node: str, load: Workload) -> Iterator[Client]:
+    connections = load.publishers if node == _PUBLISHER else load.subscribers
+    for number in range(connections):
+        topic = topic_of(load.topics, number) if node == _PUBLISHER else patterns_of(load.topics)[0]
+        yield Client(number, f"calibrate{number}", topic)
 
 
 def _start_ns(spec: WorkerSpec) -> int:

@@ -21,7 +21,7 @@ from brokerlab.study.values import LOCAL
 
 FORMAT = 1
 ELSEWHERE = "the load runs on Spark's executors: ceilings of the lab's own machine say nothing of those"
-_METHOD = 2  # raised where the same meter is measured in another way
+_METHOD = 3  # raised where the same meter is measured in another way
 LEVEL_RATES = ("published_recorded_per_s", "received_per_s")  # what is read of each QoS
 Json = dict[str, Any]
 _IDENTITY = ("host", "cores", "memory_bytes", "cpu_model", "kernel")

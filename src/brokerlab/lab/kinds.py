@@ -1,15 +1,15 @@
 """Which kinds of load the meter's ceilings are measured of, and why those of others are not known. Pure.
 
-A calibration has one worker that publishes messages which are alike over connections that stay, and one that receives
-them (lab/setups.py). Who works in another way is not as fast: the ceilings of the usual way are not theirs.
+A calibration has one worker that publishes and one that receives what is published, in the ways that lab/setups.py
+knows. Who works in another way is not as fast: the ceilings of those ways are not theirs.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from brokerlab.study.identity import Identity, identity_of, payload_sizes
+from brokerlab.study.identity import Identity, identity_of, tells_publishers_apart
 from brokerlab.study.plan import Cell
-from brokerlab.study.values import PER_MESSAGE, Arrivals, Roles, SessionKind, Workload
+from brokerlab.study.values import Roles, Workload
 
 Json = dict[str, Any]
 PUBLISHING, RECEIVING, ANSWERING = "publishing", "receiving", "answering"
@@ -30,7 +30,7 @@ _COSTS = {PUBLISHING: ("published", "published_recorded"), RECEIVING: ("received
 def unmeasured(cell: Cell) -> dict[str, str]:
     """Why there is no ceiling, by what clients of the cell do; empty where there are all."""
     load = cell.workload
-    every = (*_of_all(load), *_of_publishing(load), *_of_receiving(load))
+    every = (*_of_all(load), *_of_receiving(load))
     return dict(reversed(every))  # of several reasons the first
 
 
@@ -60,25 +60,10 @@ def _of_all(load: Workload) -> Iterator[tuple[str, str]]:
     reasons = []
     if load.role is Roles.LOOP:
         reasons.append("clients that hear their own messages are not calibrated")
-    if len(set(payload_sizes(load))) > 1:
-        reasons.append("payloads of several sizes are not calibrated")
-    if identity_of(load) in (Identity.SHORT, Identity.ORDER):
-        reasons.append("payloads under 16 B, which do not hold the whole identity, are not calibrated")
+    if identity_of(load) in (Identity.SHORT, Identity.ORDER) and not tells_publishers_apart(load):
+        reasons.append("payloads under 16 B on topics that publishers share are not calibrated")
     for reason in reasons:
         yield from ((each, reason) for each in _MEASURED)
-
-
-def _of_publishing(load: Workload) -> Iterator[tuple[str, str]]:
-    if load.clients.behaviour in PER_MESSAGE:
-        yield PUBLISHING, "publishers that connect for each message are not calibrated"
-    if load.topics.count > 1:
-        yield PUBLISHING, "publishers that send to several topics each are not calibrated"
-    if load.schedule.arrivals is Arrivals.SATURATE:
-        yield PUBLISHING, "publishers that keep a window full are not calibrated"
-    if load.schedule.arrivals is Arrivals.WINDOW or (load.qos and load.schedule.inflight is not None):
-        yield PUBLISHING, "publishers with a window in flight are not calibrated"
-    if load.clients.session is SessionKind.PERSISTENT:
-        yield PUBLISHING, "publishers that keep their sessions are not calibrated"
 
 
 def _of_receiving(load: Workload) -> Iterator[tuple[str, str]]:

@@ -63,6 +63,7 @@ def play(null: Null, start_ns: int, end_ns: int, *, setup: SetUp = USUAL) -> Non
         "end_ns": end_ns,
         "payload_bytes": setup.payload_bytes,
         "template": setup.template,
+        "mix": setup.mix or [(size, 100 / len(setup.each)) for size in setup.each],
         "properties": publish_properties(Client(0, "", "null/0"), workload_of(setup)).hex(),
     }
     with PlainClient(HOST, null.process.node.port, login=null.login) as client:

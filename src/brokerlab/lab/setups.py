@@ -7,23 +7,38 @@ from typing import Any
 
 from brokerlab.lab.kinds import has_none, unmeasured
 from brokerlab.lab.reach import read_reach
-from brokerlab.study.identity import largest_payload_bytes
+from brokerlab.study.identity import largest_payload_bytes, payload_sizes
 from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.nearest import listed
 from brokerlab.study.placing import most_at_a_node
 from brokerlab.study.plan import Cell
 from brokerlab.study.population import population
 from brokerlab.study.quantity import bytes_text, seconds_text
-from brokerlab.study.values import Arrivals, Content, Payload, Transport, Workload
+from brokerlab.study.values import (
+    AUTO,
+    PER_MESSAGE,
+    Arrivals,
+    Behaviour,
+    ClientLife,
+    Content,
+    Payload,
+    Schedule,
+    SessionKind,
+    Topics,
+    Transport,
+    Workload,
+)
 
 Json = dict[str, Any]
-LEAST_BYTES, MOST_BYTES = 16, 16 << 20  # of payloads: a shorter one has no place for its whole identity
-MOST_CONNECTIONS = 10_000
+MOST_BYTES = 16 << 20  # of payloads
+MOST_CONNECTIONS = MOST_TOPICS = 10_000
 MOST_AT_ONCE_BYTES = 4 << 30  # payloads, one of each connection: what loopback carries in a few seconds
 _ROUNDED_BYTES = 256 << 20  # likewise: what connections may take that no run has
 _EACH_S = 0.0003  # of a measurement, at least, for each of its connections
 _ALWAYS = ("payload_bytes", "transport", "protocol", "publishers", "subscribers")
 _USUAL = Mqtt5()
+# Subscribers are played messages of publisher 0, to the first of its topics.
+_ONE_TOPIC, _MANY_TOPICS = Topics("null/{publisher}", "null/+"), Topics("null/{publisher}/{topic}", "null/+/+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +53,27 @@ class SetUp:
     mqtt5: Mqtt5 = _USUAL
     template: str | None = None  # of JSON, which takes more work to write and to read
     is_replay: bool = False  # whether messages are records of a file
-    saturates: bool = False  # whether subscribers gather what comes, as they do where a window is kept full
+    mix: tuple[tuple[int, float], ...] = ()  # sizes and their shares, where a message may have one of several
+    each: tuple[int, ...] = ()  # sizes by publisher, where they differ
+    topics: int = 1  # of each publisher
+    saturates: bool = False  # whether a window is kept full, and subscribers gather what comes
+    window: int | None = None  # of a saturated load; None: the widest that is looked for
+    inflight: int | None = None  # messages of a publisher at QoS 1 and 2; None: as many as MQTT allows
+    refills: bool = False  # whether publishers keep that many in flight, and no schedule
+    keeps_session: bool = False
+    behaviour: Behaviour = Behaviour.PERSISTENT  # of publishers: a connection for all their messages, or for each
 
     @property
     def facts(self) -> Json:
         """As a calibration and a manifest have it; what is not _ALWAYS there is named where it is not usual."""
-        said = asdict(self) | {"transport": str(self.transport)}
+        said = asdict(self) | {"transport": str(self.transport), "behaviour": str(self.behaviour)}
         usual = asdict(USUAL)
         return {name: value for name, value in said.items() if name in _ALWAYS or value != usual[name]}
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its publishers keep no schedule."""
+        return self.saturates or self.refills
 
     @property
     def text(self) -> str:
@@ -54,8 +82,7 @@ class SetUp:
         said += f", MQTT {self.protocol}"
         if self.mqtt5 != _USUAL:
             said += f" with {listed(tuple(_added(self.mqtt5)))}"
-        if self.saturates:
-            said += ", saturated"
+        said += "".join(f", {each}" for each in _way(self))
         if max(self.publishers, self.subscribers) > 1:
             said += f", {self.publishers:,} publishers and {self.subscribers:,} subscribers"
         return said
@@ -65,10 +92,33 @@ USUAL = SetUp()
 
 
 def _content_text(setup: SetUp) -> str:
-    """Templates are long: a few digits of their hash tell them apart."""
-    template = setup.template
-    written = "" if template is None else f" of JSON ({hashlib.sha256(template.encode()).hexdigest()[:8]})"
+    """Templates and lists of sizes are long: a few digits of their hash tell them apart."""
+    written = "" if setup.template is None else f" of JSON ({_digits(setup.template)})"
+    if setup.mix:
+        written += f" and less in a mix ({_digits(str(setup.mix))})"
+    if setup.each:
+        written += f" and less by publisher ({_digits(str(setup.each))})"
     return written + (" from a file" if setup.is_replay else "")
+
+
+def _digits(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def _way(setup: SetUp) -> Iterator[str]:
+    """What is not usual of how clients work."""
+    if setup.topics > 1:
+        yield f"{setup.topics:,} topics each"
+    if setup.saturates:
+        yield "saturated" + (f" through a window of {setup.window:,}" if setup.window else "")
+    if setup.inflight:
+        yield f"{setup.inflight:,} {'kept' if setup.refills else 'at most'} in flight"
+    if setup.keeps_session:
+        yield "sessions that last"
+    if setup.behaviour in PER_MESSAGE:
+        yield "a connection for each message" + (
+            "" if setup.behaviour is Behaviour.PER_MESSAGE else ", closed abruptly"
+        )
 
 
 def _added(mqtt5: Mqtt5) -> Iterator[str]:
@@ -98,19 +148,32 @@ def setup_from(facts: Json) -> SetUp:
         mqtt5=Mqtt5(**facts.get("mqtt5", {})),
         template=facts.get("template"),
         is_replay=bool(facts.get("is_replay", False)),
+        mix=tuple((int(size), float(share)) for size, share in facts.get("mix", ())),
+        each=tuple(map(int, facts.get("each", ()))),
+        topics=int(facts.get("topics", 1)),
         saturates=bool(facts.get("saturates", False)),
+        window=facts.get("window"),
+        inflight=facts.get("inflight"),
+        refills=bool(facts.get("refills", False)),
+        keeps_session=bool(facts.get("keeps_session", False)),
+        behaviour=Behaviour(facts.get("behaviour", USUAL.behaviour)),
     )
 
 
 def workload_of(setup: SetUp) -> Workload:
     """The load that the null broker is for."""
+    session = SessionKind.PERSISTENT if setup.keeps_session else SessionKind.CLEAN
+    content = Content.RANDOM if setup.template is None else Content.JSON
     return Workload(
         publishers=setup.publishers,
         subscribers=setup.subscribers,
+        topics=replace(_MANY_TOPICS, count=setup.topics) if setup.topics > 1 else _ONE_TOPIC,
         payload_bytes=setup.payload_bytes,
-        payload=Payload() if setup.template is None else Payload(Content.JSON, setup.template),
+        payload=Payload(content, setup.template, mix=setup.mix, each=setup.each),
+        schedule=Schedule(inflight=setup.inflight),
         protocol=setup.protocol,
         transport=setup.transport,
+        clients=ClientLife(setup.behaviour, session=session),
         mqtt5=setup.mqtt5,
     )
 
@@ -139,8 +202,9 @@ def why_not(setup: SetUp) -> str:
 def setup_of(cell: Cell) -> SetUp:
     """The set-up that the workers of a cell are beside: as many connections as the largest has, or more."""
     load = cell.workload
-    payload_bytes = max(LEAST_BYTES, largest_payload_bytes(load))
+    payload_bytes = largest_payload_bytes(load)
     publishers, subscribers = _most_of_a_worker(cell)
+    differ = len(set(payload_sizes(load))) > 1
     return SetUp(
         payload_bytes=payload_bytes,
         transport=load.transport,
@@ -150,8 +214,34 @@ def setup_of(cell: Cell) -> SetUp:
         mqtt5=replace(load.mqtt5, session_expiry_s=None) if load.protocol == "5.0" else _USUAL,
         template=load.payload.template if load.payload.content is Content.JSON else None,
         is_replay=load.payload.replay is not None,
-        saturates=load.schedule.arrivals is Arrivals.SATURATE,
+        mix=load.payload.mix if differ else (),
+        each=load.payload.each if differ else (),
+        topics=_power_of_ten(min(load.topics.count, MOST_TOPICS)),
+        keeps_session=load.clients.session is SessionKind.PERSISTENT,
+        behaviour=load.clients.behaviour if load.clients.behaviour in PER_MESSAGE else Behaviour.PERSISTENT,
+        **_loop_of(load),
     )
+
+
+def _loop_of(load: Workload) -> dict[str, Any]:
+    """What publishers wait for; windows are rounded down to a power of two, so that no ceiling is above the load's."""
+    schedule = load.schedule
+    if schedule.arrivals is Arrivals.SATURATE:
+        return {"saturates": True, "window": None if schedule.window == AUTO else _power_of_two(int(schedule.window))}
+    if not load.qos or schedule.inflight is None:
+        return {}
+    return {"inflight": _power_of_two(schedule.inflight), "refills": schedule.arrivals is Arrivals.WINDOW}
+
+
+def _power_of_two(count: int) -> int:
+    return int(1 << (count.bit_length() - 1))
+
+
+def _power_of_ten(count: int) -> int:
+    power = 1
+    while power < count:
+        power *= 10
+    return power
 
 
 def _most_of_a_worker(cell: Cell) -> tuple[int, int]:
@@ -168,10 +258,8 @@ def _most_of_a_worker(cell: Cell) -> tuple[int, int]:
 
 def _rounded(connections: int, payload_bytes: int) -> int:
     """A power of ten where this machine can have so many of them; never fewer than there are, to MOST_CONNECTIONS."""
-    own, power = min(connections, MOST_CONNECTIONS), 1
-    while power < own:
-        power *= 10
-    return max(own, min(power, connections_here(), _ROUNDED_BYTES // payload_bytes))
+    own = min(connections, MOST_CONNECTIONS)
+    return max(own, min(_power_of_ten(own), connections_here(), _ROUNDED_BYTES // max(1, payload_bytes)))
 
 
 def connections_here() -> int:

@@ -20,6 +20,7 @@ from brokerlab.load.publisher import Publisher
 from brokerlab.load.rows import PublicationRows
 from brokerlab.load.sessionlog import SessionLog
 from brokerlab.load.spec import WorkerSpec
+from brokerlab.study.values import SessionKind
 
 _BLOCK = 3_000  # messages; 64-byte payloads make 256 KiB of them
 _BUFFER_BYTES = 1 << 18
@@ -57,8 +58,10 @@ def send_ceiling(spec: WorkerSpec, *, seconds: float) -> Ceiling:
         qos=spec.workload.qos,
         rows=_NoRows(),
         level=session.level,
-        receive_maximum=session.receive_maximum,
+        receive_maximum=min(session.receive_maximum, spec.workload.schedule.inflight or session.receive_maximum),
     )
+    if spec.workload.clients.session is SessionKind.PERSISTENT:
+        publisher.keep_session()
     try:
         with select.epoll() as epoll:
             epoll.register(session.stream.fileno(), select.EPOLLIN)
@@ -70,7 +73,7 @@ def send_ceiling(spec: WorkerSpec, *, seconds: float) -> Ceiling:
 def _send(publisher: Publisher, epoll: select.epoll, duration_ns: int) -> Ceiling:
     buffer = bytearray(_BUFFER_BYTES)
     view, releases = np.frombuffer(buffer, dtype=np.uint8), np.empty(_BUFFER_BYTES, dtype=np.uint8)
-    block = min(_BLOCK, publisher.block)
+    block = min(_BLOCK, publisher.block, max(1, publisher.most_in_flight // 4))
     cpu_ns, began_ns = time.process_time_ns(), now_ns()
     end_ns = began_ns + duration_ns
     while (now := now_ns()) < end_ns or publisher.in_flight:

@@ -53,20 +53,25 @@ _STOCK_S = 30.0
 class Crew:
     """A context manager around the workers of one run."""
 
-    def __init__(self, specs: Sequence[WorkerSpec], runner: Runner | None = None) -> None:
+    def __init__(
+        self, specs: Sequence[WorkerSpec], runner: Runner | None = None, *, is_delivered_at_once: bool = False
+    ) -> None:
+        """`is_delivered_at_once`: nobody counts deliveries, and for a window what is published has been delivered."""
         self._runner: Runner = runner or LocalProcesses()
         self._specs = tuple(specs)
         self._pipes: Mapping[str, Connection] = {}
         self._heard: dict[str, list[object]] = {spec.node: [] for spec in specs}
+        self._is_delivered_at_once = is_delivered_at_once
         self._number = 0  # of the last order to go
         self.devices: dict[int, Granted] = {}  # QoS granted to each
 
     def __enter__(self) -> Self:
         workers = len(self._specs)
         delivered = self._places("subscribers") + tuple(map(self._heard_place, self._places("loops")))
+        published = self._places("publishers", "loops")
         progress = Progress(
-            published=self._places("publishers", "loops"),
-            delivered=delivered,
+            published=published,
+            delivered=published if self._is_delivered_at_once else delivered,
             overtaken=tuple(workers + place for place in self._places("subscribers")),
             window=2 * workers,
         )

@@ -44,7 +44,7 @@ from brokerlab.load.packets import (
     encode_length,
 )
 from brokerlab.load.parser import Parser
-from brokerlab.load.playing import Count, Play, Player, Subscription, rest_of
+from brokerlab.load.playing import Count, Play, Player, Subscription, play_of, rest_of
 from brokerlab.load.properties import RECEIVE_MAXIMUM, TOPIC_ALIAS_MAXIMUM, encode_properties, number_of
 from brokerlab.load.served import served, server_context
 from brokerlab.load.streaming import Stream, Wait
@@ -262,7 +262,7 @@ class NullBroker:
             case PingReq():
                 peer.outbox.put(memoryview(PingResp().encode()))
             case Publish(topic=topic, payload=payload) if topic == CONTROL_TOPIC:
-                self._play, self._idle_s = Play(**json.loads(payload)), _ALERT_S
+                self._play, self._idle_s = play_of(json.loads(payload)), _ALERT_S
                 self._prepare()
             case Publish(topic=topic) if topic.startswith(PROOF_PREFIX):
                 self._echo(packet)

@@ -1,6 +1,8 @@
 """What the null broker plays to a subscriber: messages in blocks, as fast as the connection takes them."""
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +41,19 @@ class Play:
     end_ns: int = 0
     payload_bytes: int = 64
     template: str | None = None  # of JSON
+    mix: tuple[tuple[int, float], ...] = ()  # sizes and their shares, where there are several
     properties: str = ""  # of each message at MQTT 5.0, without their length, in hexadecimal digits
+
+    @property
+    def is_shaped(self) -> bool:
+        """Whether messages differ in more than a full identity, or have none."""
+        return self.template is not None or bool(self.mix) or self.payload_bytes < wire.IDENTITY_BYTES
+
+
+def play_of(order: dict[str, Any]) -> Play:
+    """From JSON, which knows no tuples."""
+    mix = tuple((int(size), float(share)) for size, share in order.get("mix", ()))
+    return Play(**order | {"mix": mix})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +78,7 @@ class Subscription:
 
 def rest_of(play: Play, *, players: int) -> memoryview | None:
     """What follows the identity in each payload, where so many players share it; None where each has its own."""
-    if play.template is not None or play.payload_bytes <= min(_BLOCK_BYTES, _TEMPLATES_BYTES // players):
+    if play.is_shaped or play.payload_bytes <= min(_BLOCK_BYTES, _TEMPLATES_BYTES // players):
         return None
     return memoryview(bytes(play.payload_bytes - wire.IDENTITY_BYTES))
 
@@ -93,10 +107,12 @@ class _Equal:
         return Piece(memoryview(out.data)), Piece(self._rest, len(self._rest))
 
 
-def _json(asked: Subscription, play: Play, properties: bytes) -> ShapedMessages:
-    workload = Workload(
-        payload_bytes=play.payload_bytes, payload=Payload(Content.JSON, play.template), qos=Qos(asked.qos)
-    )
+@lru_cache(maxsize=1)
+def _shaped(asked: Subscription, play: Play, properties: bytes) -> ShapedMessages:
+    """Those who ask for the same share what it is made of."""
+    content = Content.RANDOM if play.template is None else Content.JSON
+    payload = Payload(content, play.template, mix=play.mix)
+    workload = Workload(payload_bytes=play.payload_bytes, payload=payload, qos=Qos(asked.qos))
     return ShapedMessages(
         Client(0, "", asked.topic), workload, seed=0, level=asked.level, names=((asked.topic, properties),)
     )
@@ -110,8 +126,8 @@ class Player:
     ) -> None:
         """`rest` is what `rest_of` says for so many players."""
         properties = asked.identifier + bytes.fromhex(play.properties)
-        is_json = play.template is not None
-        self._messages = _json(asked, play, properties) if is_json else _Equal(asked, play, properties, rest)
+        equal = None if play.is_shaped else _Equal(asked, play, properties, rest)
+        self._messages = equal or _shaped(asked, play, properties)
         self._qos, self._window, self._outbox, self._play = asked.qos, asked.window, outbox, play
         self._block = max(1, min(_BLOCK_BYTES, _BLOCKS_BYTES // players) // self._messages.largest)
         self._in_flight = np.zeros(65_536, dtype=np.uint8)  # packet identifiers

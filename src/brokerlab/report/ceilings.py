@@ -13,7 +13,8 @@ _WAYS = (("send", "publishing", "publishers", "published_recorded_per_s"),
          ("delivery", "receiving", "subscribers", "received_per_s"))  # fmt: skip
 # What a set-up is, of all that its calibration says: lab/setups.py has them by the same names.
 FACTS = ("payload_bytes", "transport", "protocol", "publishers", "subscribers", "mqtt5", "template", "is_replay",
-         "saturates")  # fmt: skip
+         "mix", "each", "topics", "saturates", "window", "inflight", "refills", "keeps_session",
+         "behaviour")  # fmt: skip
 _COLUMNS = (
     text("Messages"),
     text("QoS"),

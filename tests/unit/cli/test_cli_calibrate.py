@@ -82,7 +82,6 @@ def test_calibrate_leaves_out_what_it_cannot_measure_of_a_study(brokerlab, study
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (("--payload", "8 B"), "--payload 8 B: "),
         (("--payload", "17 MiB"), "--payload 17 MiB: "),
         (("--payload", "64"), "--payload 64: "),
         (("--protocol", "4"), "--protocol 4: there is no such version"),

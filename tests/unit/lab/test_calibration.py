@@ -4,12 +4,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 
+import pyarrow.parquet as pq
 import pytest
 
 from brokerlab.brokers.base import Node
 from brokerlab.brokers.port import free_port
 from brokerlab.brokers.process import BrokerProcess
 from brokerlab.errors import RunError
+from brokerlab.lab import calibrate as calibrate_module
 from brokerlab.lab.calibrate import Level, calibrate, publish_recorded
 from brokerlab.lab.calibration import (
     calibration_path,
@@ -28,8 +30,11 @@ from brokerlab.study.ensemble_values import Ensemble
 from brokerlab.study.placement_values import SPREAD, Placement, Spot
 from brokerlab.study.plan import Cell
 from brokerlab.study.values import (
+    PER_MESSAGE,
     Arrivals,
+    Behaviour,
     BrokerChoice,
+    ClientLife,
     Content,
     Mqtt5,
     Payload,
@@ -37,6 +42,8 @@ from brokerlab.study.values import (
     Replay,
     Roles,
     Schedule,
+    SessionKind,
+    Topics,
     Transport,
     Workload,
 )
@@ -107,6 +114,9 @@ def test_a_qos_that_is_measured_later_is_kept_beside_the_others():
     assert calibration_section(qos=2)["reason"].endswith("for 64 B over TCP, MQTT 3.1.1 at QoS 2")
 
 
+MIX = ((100, 50.0), (300, 50.0))
+
+
 def cell(*, nodes=1, **load):
     return Cell("c", (), BrokerChoice("b", "embedded"), Workload(**load), ensemble=Ensemble(nodes=nodes))
 
@@ -115,8 +125,18 @@ def cell(*, nodes=1, **load):
     ("made", "setup"),
     [
         (cell(), USUAL),
-        (cell(payload_bytes=4), SetUp(16)),
-        (cell(payload_bytes=300, payload=Payload(mix=((100, 50.0), (300, 50.0)))), SetUp(300)),
+        (cell(payload_bytes=4), SetUp(4)),
+        (cell(payload_bytes=300, payload=Payload(mix=MIX)), SetUp(300, mix=MIX)),
+        (cell(payload_bytes=300, payload=Payload(mix=((300, 50.0), (300, 50.0)))), SetUp(300)),
+        (cell(payload_bytes=300, payload=Payload(each=(9, 300))), SetUp(300, each=(9, 300))),
+        (cell(topics=Topics(count=11)), SetUp(topics=100)),
+        (cell(schedule=Schedule(Arrivals.SATURATE, window=100)), SetUp(saturates=True, window=64)),
+        (cell(schedule=Schedule(inflight=20)), USUAL),
+        (cell(schedule=Schedule(inflight=20), qos=Qos(1)), SetUp(inflight=16)),
+        (cell(schedule=Schedule(Arrivals.WINDOW, inflight=1), qos=Qos(2)), SetUp(inflight=1, refills=True)),
+        (cell(clients=ClientLife(session=SessionKind.PERSISTENT)), SetUp(keeps_session=True)),
+        (cell(clients=ClientLife(Behaviour.PER_MESSAGE)), SetUp(behaviour=Behaviour.PER_MESSAGE)),
+        (cell(clients=ClientLife(Behaviour.STORM)), USUAL),
         (cell(transport=Transport.WS, protocol="3.1"), SetUp(transport=Transport.WS, protocol="3.1")),
         (cell(publishers=11, subscribers=10), SetUp(publishers=100, subscribers=10)),
         (cell(publishers=11, nodes=2), SetUp(publishers=10)),
@@ -195,9 +215,12 @@ def test_setups_that_differ_have_texts_that_differ():
     setups += [SetUp(template=each) for each in ("{seq}", "{seq} ")]
     setups += [SetUp(is_replay=True), SetUp(is_replay=True, template="{seq}"), SetUp(subscribers=7)]
     setups += [SetUp(publishers=7), SetUp(1000), SetUp(1024), SetUp(transport=Transport.WS), USUAL]
-    setups += [SetUp(saturates=True)]
+    setups += [SetUp(saturates=True), SetUp(saturates=True, window=64), SetUp(inflight=4), SetUp(inflight=8)]
+    setups += [SetUp(inflight=4, refills=True), SetUp(topics=10), SetUp(keeps_session=True)]
+    setups += [SetUp(300, mix=MIX), SetUp(300, each=(100, 300)), SetUp(300, mix=MIX, template="{seq}"), SetUp(300)]
+    setups += [SetUp(behaviour=each) for each in PER_MESSAGE]
 
-    assert len({each.text for each in setups}) == len(set(setups)) == len(setups) == 22
+    assert len({each.text for each in setups}) == len(set(setups)) == len(setups) == 34
 
 
 def test_so_much_at_once_is_not_calibrated():
@@ -302,9 +325,9 @@ def test_subscribers_of_a_saturated_load_are_measured_as_they_work_there(monkeyp
     """They gather; those of a load with a schedule read what comes as it comes."""
     seen = []
 
-    def keep(self, specs):
+    def keep(self, specs, **more):
         seen.extend((each.node, each.saturates) for each in specs)
-        begin(self, specs)
+        begin(self, specs, **more)
 
     begin = Crew.__init__
     monkeypatch.setattr(Crew, "__init__", keep)
@@ -312,6 +335,59 @@ def test_subscribers_of_a_saturated_load_are_measured_as_they_work_there(monkeyp
         calibrate(seconds=0.1, say=lambda _text: None, setup=SetUp(saturates=saturates), levels=(0,))
 
     assert [each for each in seen if each[0] == "subscribers/0"] == [("subscribers/0", False), ("subscribers/0", True)]
+
+
+@pytest.mark.parametrize(
+    ("setup", "qos"),
+    [
+        (SetUp(saturates=True), 0),
+        (SetUp(saturates=True, window=16, publishers=3), 2),
+        (SetUp(inflight=1), 1),
+        (SetUp(inflight=4, refills=True, publishers=3), 2),
+        (SetUp(300, mix=MIX, subscribers=3), 0),
+        (SetUp(300, each=(0, 300), publishers=3), 1),
+        (SetUp(3, topics=10, publishers=3, subscribers=3), 0),
+        (SetUp(0), 1),
+        (SetUp(keeps_session=True, protocol="5.0"), 2),
+        (SetUp(behaviour=Behaviour.PER_MESSAGE, publishers=3), 1),
+        (SetUp(behaviour=Behaviour.PER_MESSAGE_ABRUPT), 1),
+    ],
+)
+def test_each_way_of_working_has_ceilings_of_its_own(setup, qos):
+    """The null broker has counted the same, or there would be none; a closed loop has no schedule to keep."""
+    level = calibrate(seconds=0.1, say=lambda _text: None, setup=setup, levels=(qos,))[f"qos{qos}"]
+
+    assert min(level[f"{name}_per_s"] for name in ("published_recorded", "received")) > 0
+    assert (level["published_per_s"] is None) == (setup.behaviour in PER_MESSAGE)
+    assert (level["schedule_error_ms"] is None) == setup.is_closed
+    assert ("schedule" in level["surroundings"]) != setup.is_closed
+
+
+def test_what_is_played_has_the_sizes_and_the_identities_of_the_load(tmp_path, monkeypatch):
+    """A subscriber takes all of it for messages of the publisher, in their order."""
+    found = []
+
+    def look(run):
+        found.append(pq.read_table(run.files("deliveries")).to_pydict())
+        return look_in(run)
+
+    look_in = calibrate_module._arrivals
+    monkeypatch.setattr(calibrate_module, "_arrivals", look)
+    for setup in (SetUp(3, topics=10), SetUp(0), SetUp(300, mix=((5, 50.0), (300, 50.0))), SetUp(9, each=(1, 9))):
+        calibrate(seconds=0.1, say=lambda _text: None, setup=setup, levels=(1,))
+
+    assert [set(each["payload_bytes"]) for each in found] == [{3}, {0}, {5, 300}, {1, 9}]
+    for each in found:
+        assert set(each["publisher"]) == {0}
+        assert each["seq"] == list(range(len(each["seq"])))
+
+
+def test_a_window_that_is_kept_full_is_never_waited_for(tmp_path):
+    """What is published counts as delivered: a message that were never delivered would hold its place for a second."""
+    with null_broker(tmp_path) as null:
+        reached = publish_recorded(Level(SetUp(saturates=True, window=16), 0, 0.3), null, 1.0)
+
+    assert reached.messages > 64
 
 
 def test_json_and_long_payloads_to_several_subscribers_have_ceilings_too():

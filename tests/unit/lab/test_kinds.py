@@ -57,29 +57,29 @@ def cache(tmp_path, monkeypatch):
         {"payload_bytes": 16, "payload": Payload(each=(16, 16))},
         {"clients": ClientLife(behaviour=Behaviour.CHURN)},
         {"pause": Pause(for_s=0.0)},
+        {"clients": ClientLife(behaviour=Behaviour.PER_MESSAGE_ABRUPT)},
+        {"clients": ClientLife(session=SessionKind.PERSISTENT)},
+        {"topics": Topics(count=2)},
+        {"schedule": Schedule(Arrivals.WINDOW, inflight=1), "qos": Qos(1)},
+        {"schedule": Schedule(Arrivals.SATURATE)},
+        {"schedule": Schedule(inflight=1), "qos": Qos(1)},
+        {"payload": Payload(each=(64, 65))},
+        {"payload": Payload(mix=((64, 50.0), (65, 50.0)))},
+        {"payload_bytes": 15},
+        {"payload_bytes": 0, "publishers": 2},
     ],
 )
-def test_the_usual_kinds_of_load_have_all_ceilings(load):
+def test_these_kinds_of_load_have_all_ceilings(load):
     assert unmeasured(cell(**load)) == {}
 
 
 @pytest.mark.parametrize(
     ("load", "lacking", "why"),
     [
-        ({"clients": ClientLife(behaviour=Behaviour.PER_MESSAGE)}, {PUBLISHING}, "connect for each message"),
-        ({"clients": ClientLife(behaviour=Behaviour.PER_MESSAGE_ABRUPT)}, {PUBLISHING}, "connect for each message"),
-        ({"clients": ClientLife(session=SessionKind.PERSISTENT)}, {PUBLISHING}, "keep their sessions"),
-        ({"topics": Topics(count=2)}, {PUBLISHING}, "several topics"),
-        ({"schedule": Schedule(Arrivals.WINDOW, inflight=1), "qos": Qos(1)}, {PUBLISHING}, "window in flight"),
-        ({"schedule": Schedule(Arrivals.SATURATE)}, {PUBLISHING}, "keep a window full"),
-        ({"schedule": Schedule(inflight=1), "qos": Qos(1)}, {PUBLISHING}, "window in flight"),
         ({"pause": Pause()}, {RECEIVING}, "that pause"),
         ({"role": Roles.LOOP}, BOTH, "their own messages"),
         ({"role": Roles.ECHO}, {ANSWERING}, "devices that answer"),
-        ({"payload": Payload(each=(64, 65))}, BOTH, "several sizes"),
-        ({"payload": Payload(mix=((64, 50.0), (65, 50.0)))}, BOTH, "several sizes"),
-        ({"payload_bytes": 15}, BOTH, "under 16 B"),
-        ({"payload_bytes": 0}, BOTH, "under 16 B"),
+        ({"payload_bytes": 15, "publishers": 2, "topics": Topics("all")}, BOTH, "topics that publishers share"),
     ],
 )
 def test_other_kinds_lack_what_is_not_measured_of_them(load, lacking, why):
@@ -97,21 +97,21 @@ def test_answers_at_another_qos_have_no_ceiling_of_receiving():
 
 def test_a_manifest_has_no_ceiling_of_another_kind():
     store_calibration({"format": 1, "versions": dict(todays_versions()), "qos0": LEVEL, "qos1": LEVEL})
-    usual, single = cell(), cell(clients=ClientLife(behaviour=Behaviour.PER_MESSAGE))
-    assert setup_of(usual) == setup_of(single)
+    usual, pausing = cell(), cell(pause=Pause())
+    assert setup_of(usual) == setup_of(pausing)
 
     assert run_section(usual, load_on="local")["value"]["qos0"] == LEVEL
-    section = run_section(single, load_on="local")
+    section = run_section(pausing, load_on="local")
 
     assert section["reason"] is None
-    assert section["without"] == {PUBLISHING: "publishers that connect for each message are not calibrated"}
+    assert section["without"] == {RECEIVING: "subscribers that pause are not calibrated"}
     assert "qos1" not in section["value"]
     level = section["value"]["qos0"]
     assert {name for name, value in level.items() if value is None} == {
-        *(name for name in LEVEL if name.startswith("published")), "schedule_error_ms",
+        *(name for name in LEVEL if name.startswith("received")), "receive_resolution_ms",
     }  # fmt: skip
-    assert level["cpu_us_per_message"] == {"published": None, "published_recorded": None, "received": 3.0}
-    assert (level["received_per_s"], level["receive_resolution_ms"]) == (2.0, {"p99": 0.2})
+    assert level["cpu_us_per_message"] == {"published": 1.0, "published_recorded": 2.0, "received": None}
+    assert (level["published_per_s"], level["schedule_error_ms"]) == (4.0, {"p99": 0.1})
 
 
 def test_a_load_that_nothing_is_measured_of_is_not_calibrated_and_says_why():
