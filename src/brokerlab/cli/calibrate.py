@@ -230,7 +230,8 @@ def expected_s(setup: SetUp) -> float:
     by_connections = (lasting_s(_ONCE_S, count) + each_s * count for count in (setup.publishers, setup.subscribers))
     again_s = each_s * setup.publishers  # to keep a schedule
     at_once_s = (setup.publishers + setup.subscribers) * setup.payload_bytes / _AT_ONCE_BYTES_PER_S
-    return _MEASUREMENTS * _AROUND_S + 2 * _ONCE_S + sum(by_connections) + again_s + at_once_s
+    answering_s = 0.0 if setup.answers is None else _AROUND_S + _ONCE_S
+    return answering_s + _MEASUREMENTS * _AROUND_S + 2 * _ONCE_S + sum(by_connections) + again_s + at_once_s
 
 
 def _payload_bytes(written: str) -> int:
@@ -260,6 +261,7 @@ def _print(measured: dict[str, Any]) -> None:
         ("received and recorded, per core", "messages/s", "received_per_s_per_core"),
         ("CPU per publication, recorded", "µs", "cpu_us_per_message.published_recorded"),
         ("CPU per delivery, recorded", "µs", "cpu_us_per_message.received"),
+        ("answered, per core", "messages/s", "answered_per_s_per_core"),
         ("schedule error p50", "ms", "schedule_error_ms.p50"),
         ("schedule error p99", "ms", "schedule_error_ms.p99"),
         ("schedule error max", "ms", "schedule_error_ms.max"),
@@ -269,16 +271,17 @@ def _print(measured: dict[str, Any]) -> None:
     ]
     levels = [f"qos{qos}" for qos in _EVERY_QOS if f"qos{qos}" in measured]
     headings = tuple(f"QoS {level[-1]}" for level in levels)
+    found = [(name, unit, *(_text(measured[level], path) for level in levels)) for name, unit, path in rows]
     table(
         Columns(("quantity", "unit", *headings), right=frozenset(headings)),
-        [(name, unit, *(_text(measured[level], path) for level in levels)) for name, unit, path in rows],
+        [row for row in found if set(row[2:]) != {"-"}],
     )
 
 
 def _text(level: dict[str, Any], path: str) -> str:
     value: Any = level
     for key in path.split("."):
-        value = value and value[key]
+        value = value and value.get(key)
     if value is None:
         return "-"
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -1,6 +1,6 @@
 """The meter against the null broker: its ceilings, its schedule error, its resolution, its cost.
 
-Per QoS four measurements with one null broker:
+Per QoS four or five measurements with one null broker:
 
     published               build, hand over, acknowledgements: load/ceiling.py, no rows
     published and recorded  a publishing worker that is asked for more than it can; where publishers keep a window full
@@ -8,6 +8,8 @@ Per QoS four measurements with one null broker:
     received                a subscribing worker that is played messages as fast as its socket takes them, with rows;
                             it gathers them where the set-up says that it is of a saturated load, as there (gather.py)
     schedule error          a publishing worker at a moderate constant rate
+    answered                a worker of devices, where there are such, that is played messages likewise; the receiving
+                            one is then played answers
 
 There is no schedule in a closed loop, and nothing to publish without rows where each message has its connection:
 those are null. The first uses one connection, the others as many as the set-up has (lab/setups.py), and last longer
@@ -41,19 +43,20 @@ from brokerlab.load.crew import Crew
 from brokerlab.load.spec import Client, Go, WorkerSpec
 from brokerlab.load.widening import MOST
 from brokerlab.record.directory import RunDirectory
-from brokerlab.study.topics import patterns_of, topic_of
-from brokerlab.study.values import PER_MESSAGE, Arrivals, Qos, Schedule, Workload
+from brokerlab.study.topics import expand, patterns_of, topic_of
+from brokerlab.study.values import PER_MESSAGE, Arrivals, ClientLife, Qos, Schedule, Workload
 
 MODERATE_PER_S = 1_000.0
 _SINGLE_PER_S = 100_000.0  # more than anybody connects
-_MORE = 2.0  # times what publishers with few messages in flight came to: no two measurements of that are alike
-_PUBLISHER, _SUBSCRIBER = "publishers/0", "subscribers/0"
+_MORE = 2.0  # times what a publisher with few messages in flight came to: no two measurements of that are alike
+_PUBLISHER, _SUBSCRIBER, _DEVICES = "publishers/0", "subscribers/0", "devices/0"
 _FOLDER = "brokerlab-calibrate-"
 _ANSWER_S = 5.0
 _LEAD_NS = 100_000_000
 _LEAD_EACH_NS = 200_000  # a worker prepares each of its connections, and the null broker what it plays to each
 _BEFORE_NS = 20_000_000  # the start, in which the preparations are over
 _QUIET_LOOKS = 3
+_ANSWERED_LOOK_S = 0.005
 _IDLE_NS = 5_000_000  # of CPU in one look: a subscriber that gathers wakes for nothing
 
 Say = Callable[[str], None]
@@ -95,6 +98,7 @@ class _Measured:
     recorded: Ceiling
     received: _Received
     kept: _Kept | None
+    answered: Ceiling | None
     lookout: Lookout
 
 
@@ -119,6 +123,8 @@ def _measured(asked: Level, say: Say) -> Json:
     except OSError as problem:  # the null broker died, or the machine has no room for what is written
         raise RunError(f"the meter and the null broker: {problem}") from problem
     reached = {"published": found.sent, "published_recorded": found.recorded, "received": found.received}
+    if found.answered:
+        reached["answered"] = found.answered
     parts = {**reached, "schedule": found.kept}
     spans = {name: (each.began_ns, each.wall_ns) for name, each in parts.items() if each}
     around = {
@@ -126,9 +132,7 @@ def _measured(asked: Level, say: Say) -> Json:
         for name, (began_ns, wall_ns) in spans.items()
     }
     return {
-        **_rates("published", found.sent),
-        **_rates("published_recorded", found.recorded),
-        **_rates("received", found.received),
+        **{name: value for each, ceiling in reached.items() for name, value in _rates(each, ceiling).items()},
         "cpu_us_per_message": {name: _cpu_us(each) for name, each in reached.items()},
         "schedule_error_ms": found.kept and found.kept.error_ms,
         "receive_resolution_ms": found.received.resolution_ms,
@@ -138,7 +142,7 @@ def _measured(asked: Level, say: Say) -> Json:
 
 
 def _all_four(asked: Level, say: Say) -> _Measured:
-    sent = kept = None
+    sent = kept = answered = None
     with inventory.temporary_folder(_FOLDER) as folder, Lookout(period_s=PERIOD_S) as lookout:
         with null_broker(folder, asked.setup.transport) as null:
             if asked.setup.behaviour not in PER_MESSAGE:
@@ -151,10 +155,13 @@ def _all_four(asked: Level, say: Say) -> _Measured:
             if not asked.setup.is_closed:
                 say(f"QoS {asked.qos}: schedule at a moderate rate")
                 kept = _keep_schedule(asked, null, _moderate_per_s(recorded, asked.seconds))
-        published = sum(each.messages for each in (sent, recorded, kept) if each)
+            if asked.setup.answers is not None:
+                say(f"QoS {asked.qos}: answering")
+                answered = _answer(asked, null, before=received.messages)
+        published = sum(each.messages for each in (sent, recorded, kept, answered) if each)
         require_equal(null.process, "received", published)
-        require_equal(null.process, "played", received.messages)
-    return _Measured(sent, recorded, received, kept, lookout)
+        require_equal(null.process, "played", received.messages + (answered.messages if answered else 0))
+    return _Measured(sent, recorded, received, kept, answered, lookout)
 
 
 def _rates(name: str, reached: Ceiling | None) -> Json:
@@ -181,7 +188,8 @@ def _publish_bare(asked: Level, null: Null) -> Ceiling:
 def _too_much_per_s(asked: Level, sent: Ceiling | None) -> float:
     if sent is None:
         return _SINGLE_PER_S
-    return sent.messages / sent.wall_ns * 1e9 * (_MORE if asked.setup.inflight else 1.0)
+    times = _MORE * asked.setup.publishers if asked.setup.inflight else 1.0
+    return sent.messages / sent.wall_ns * 1e9 * times
 
 
 def publish_recorded(asked: Level, null: Null, asked_per_s: float) -> Ceiling:
@@ -211,6 +219,8 @@ def publish_recorded(asked: Level, null: Null, asked_per_s: float) -> Ceiling:
 def _receive(asked: Level, null: Null) -> _Received:
     schedule = _schedule(asked, Arrivals.SATURATE if asked.setup.saturates else Arrivals.CONSTANT)
     spec = _spec(_SUBSCRIBER, asked, null, schedule, name="received")
+    if asked.setup.answers is not None:
+        spec = replace(spec, workload=replace(spec.workload, qos=Qos(asked.setup.answers)))
     with Crew([spec]) as crew:
         crew.connect(timeout_s=_ANSWER_S)
         crew.subscribe(timeout_s=_ANSWER_S)
@@ -226,6 +236,31 @@ def _receive(asked: Level, null: Null) -> _Received:
         raise RunError(f"nothing came in {asked.receiving_ns / 1e9:g} s")
     resolution_ms, last_ns = _arrivals(RunDirectory(spec.run))
     return _Received(stopped.messages, last_ns - start_ns, used_ns, start_ns, resolution_ms)
+
+
+def _answer(asked: Level, null: Null, *, before: int) -> Ceiling:
+    """Devices that answer each message that is played, where so many were played before."""
+    spec = _spec(_DEVICES, asked, null, Schedule(), name="answered")
+    with Crew([spec]) as crew:
+        crew.connect(timeout_s=_ANSWER_S)
+        crew.subscribe(timeout_s=_ANSWER_S)
+        pid, start_ns = crew.pids()[_DEVICES], _start_ns(spec)
+        end_ns = start_ns + asked.publishing_ns
+        crew.go(Go(start_ns, start_ns, end_ns))
+        play(null, start_ns, end_ns, setup=asked.setup)
+        before_ns = _prepared_cpu_ns(pid, start_ns)
+        count = played(null.process, before=before)
+        while crew.answered()[0] < count:
+            crew.check()
+            if time.monotonic_ns() > end_ns + SETTLE_NS:
+                raise RunError(f"devices answered {crew.answered()[0]} of {count} messages in {SETTLE_NS / 1e9:g} s")
+            time.sleep(_ANSWERED_LOOK_S)
+        wall_ns = time.monotonic_ns() - start_ns
+        used_ns = _settled_cpu_ns(pid) - before_ns
+        stopped = crew.stop()[_DEVICES]
+    if not stopped.messages or stopped.heard != count:
+        raise RunError(f"devices heard {stopped.heard} of {count} messages and answered {stopped.messages}")
+    return Ceiling(stopped.messages, wall_ns, used_ns, start_ns)
 
 
 def _moderate_per_s(reached: Ceiling, seconds: float) -> float:
@@ -282,13 +317,16 @@ def meter_spec(
     run = null.process.folder.parent / name
     run.mkdir(exist_ok=True)
     load = replace(workload_of(setup), schedule=schedule, qos=Qos(qos))
+    is_answering = node == _DEVICES
     return WorkerSpec(
         node=node,
         index=0,
         host=HOST,
         port=null.process.node.port,
         clients=tuple(_clients(node, load)),
-        workload=load,
+        workload=load if not is_answering else replace(load, qos=Qos(setup.answers or 0), clients=ClientLife()),
+        files="device_" if is_answering else "",
+        hears_qos=qos if is_answering else 0,
         fan_out=1.0,
         seed=1,
         run=run,
@@ -297,10 +335,14 @@ def meter_spec(
 
 
 def _clients(node: str, load: Workload) -> Iterator[Client]:
-    connections = load.publishers if node == _PUBLISHER else load.subscribers
-    for number in range(connections):
-        topic = topic_of(load.topics, number) if node == _PUBLISHER else patterns_of(load.topics)[0]
-        yield Client(number, f"calibrate{number}", topic)
+    heard = patterns_of(load.topics)[0]
+    for number in range(load.subscribers if node == _SUBSCRIBER else load.publishers):
+        topic, hears = topic_of(load.topics, number), ""
+        if node == _SUBSCRIBER:
+            topic = heard
+        elif node == _DEVICES:
+            topic, hears = expand(load.topics.reply, publisher=number), heard
+        yield Client(number, f"calibrate{number}", topic, hears=hears)
 
 
 def _start_ns(spec: WorkerSpec) -> int:

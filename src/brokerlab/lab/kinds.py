@@ -12,7 +12,7 @@ from brokerlab.study.plan import Cell
 from brokerlab.study.values import Roles, Workload
 
 Json = dict[str, Any]
-PUBLISHING, RECEIVING, ANSWERING = "publishing", "receiving", "answering"
+PUBLISHING, RECEIVING = "publishing", "receiving"
 _MEASURED = (PUBLISHING, RECEIVING)
 _FOUND = {  # of a level
     PUBLISHING: (
@@ -67,9 +67,5 @@ def _of_all(load: Workload) -> Iterator[tuple[str, str]]:
 
 
 def _of_receiving(load: Workload) -> Iterator[tuple[str, str]]:
-    if load.role is Roles.ECHO:
-        yield ANSWERING, "devices that answer are not calibrated"
-        if load.echo.qos != load.qos:
-            yield RECEIVING, "answers at another QoS than that of the messages are not calibrated"
     if load.pause is not None and load.pause.for_s:
         yield RECEIVING, "subscribers that pause are not calibrated"

@@ -70,15 +70,15 @@ def play(null: Null, start_ns: int, end_ns: int, *, setup: SetUp = USUAL) -> Non
         client.publish(nullbroker.CONTROL_TOPIC, json.dumps(order).encode())
 
 
-def played(broker: BrokerProcess) -> int:
-    """How many messages the null broker played, once it says so."""
+def played(broker: BrokerProcess, *, before: int = 0) -> int:
+    """How many messages the null broker played beside those before, once it says so."""
     deadline = time.monotonic() + SETTLE_NS / 1e9
-    while (counts := _said(broker)) is None:
+    while (counts := _said(broker)) is None or 0 < counts["played"] <= before:
         broker.require_alive("the end of its playing")
         if time.monotonic() > deadline:
             raise RunError("calibration: the null broker did not say how much it played")
         time.sleep(LOOK_S)
-    return int(counts["played"])
+    return int(counts["played"]) - before
 
 
 def require_equal(broker: BrokerProcess, name: str, ours: int) -> None:

@@ -22,6 +22,7 @@ from brokerlab.study.values import (
     ClientLife,
     Content,
     Payload,
+    Roles,
     Schedule,
     SessionKind,
     Topics,
@@ -38,7 +39,8 @@ _EACH_S = 0.0003  # of a measurement, at least, for each of its connections
 _ALWAYS = ("payload_bytes", "transport", "protocol", "publishers", "subscribers")
 _USUAL = Mqtt5()
 # Subscribers are played messages of publisher 0, to the first of its topics.
-_ONE_TOPIC, _MANY_TOPICS = Topics("null/{publisher}", "null/+"), Topics("null/{publisher}/{topic}", "null/+/+")
+_ONE_TOPIC = Topics("null/{publisher}", "null/+", reply="null-echo/{publisher}")
+_MANY_TOPICS = replace(_ONE_TOPIC, publish="null/{publisher}/{topic}", subscribe="null/+/+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class SetUp:
     refills: bool = False  # whether publishers keep that many in flight, and no schedule
     keeps_session: bool = False
     behaviour: Behaviour = Behaviour.PERSISTENT  # of publishers: a connection for all their messages, or for each
+    answers: int | None = None  # the QoS at which devices answer, as many as publish; None: there are none
 
     @property
     def facts(self) -> Json:
@@ -115,6 +118,8 @@ def _way(setup: SetUp) -> Iterator[str]:
         yield f"{setup.inflight:,} {'kept' if setup.refills else 'at most'} in flight"
     if setup.keeps_session:
         yield "sessions that last"
+    if setup.answers is not None:
+        yield f"devices that answer at QoS {setup.answers}"
     if setup.behaviour in PER_MESSAGE:
         yield "a connection for each message" + (
             "" if setup.behaviour is Behaviour.PER_MESSAGE else ", closed abruptly"
@@ -157,6 +162,7 @@ def setup_from(facts: Json) -> SetUp:
         refills=bool(facts.get("refills", False)),
         keeps_session=bool(facts.get("keeps_session", False)),
         behaviour=Behaviour(facts.get("behaviour", USUAL.behaviour)),
+        answers=facts.get("answers"),
     )
 
 
@@ -200,16 +206,22 @@ def why_not(setup: SetUp) -> str:
 
 
 def setup_of(cell: Cell) -> SetUp:
-    """The set-up that the workers of a cell are beside: as many connections as the largest has, or more."""
+    """The set-up that the workers of a cell are beside: as many connections as the largest has, or more.
+
+    Publishers that wait for an answer are as many or fewer.
+    """
     load = cell.workload
     payload_bytes = largest_payload_bytes(load)
     publishers, subscribers = _most_of_a_worker(cell)
     differ = len(set(payload_sizes(load))) > 1
+    loop = _loop_of(load)
+    is_single = load.clients.behaviour in PER_MESSAGE
+    waits = is_single or "inflight" in loop  # then more publishers are faster: none that the load has not
     return SetUp(
         payload_bytes=payload_bytes,
         transport=load.transport,
         protocol=load.protocol,
-        publishers=_rounded(publishers, payload_bytes),
+        publishers=_rounded_down(publishers) if waits else _rounded(publishers, payload_bytes),
         subscribers=_rounded(subscribers, payload_bytes),
         mqtt5=replace(load.mqtt5, session_expiry_s=None) if load.protocol == "5.0" else _USUAL,
         template=load.payload.template if load.payload.content is Content.JSON else None,
@@ -218,8 +230,9 @@ def setup_of(cell: Cell) -> SetUp:
         each=load.payload.each if differ else (),
         topics=_power_of_ten(min(load.topics.count, MOST_TOPICS)),
         keeps_session=load.clients.session is SessionKind.PERSISTENT,
-        behaviour=load.clients.behaviour if load.clients.behaviour in PER_MESSAGE else Behaviour.PERSISTENT,
-        **_loop_of(load),
+        behaviour=load.clients.behaviour if is_single else Behaviour.PERSISTENT,
+        answers=int(load.echo.qos) if load.role is Roles.ECHO else None,
+        **loop,
     )
 
 
@@ -260,6 +273,10 @@ def _rounded(connections: int, payload_bytes: int) -> int:
     """A power of ten where this machine can have so many of them; never fewer than there are, to MOST_CONNECTIONS."""
     own = min(connections, MOST_CONNECTIONS)
     return max(own, min(_power_of_ten(own), connections_here(), _ROUNDED_BYTES // max(1, payload_bytes)))
+
+
+def _rounded_down(connections: int) -> int:
+    return _power_of_two(min(connections, MOST_CONNECTIONS))
 
 
 def connections_here() -> int:

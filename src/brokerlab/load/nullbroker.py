@@ -6,7 +6,8 @@ It speaks MQTT 3.1, 3.1.1 and 5.0, over TCP unless it is told another transport 
 Publishers: everything is read, counted, acknowledged and forgotten.
 Subscribers: after a message on CONTROL_TOPIC (playing.Play as JSON) each is played messages as fast as its connection
 takes them, with correct identities and the time now as their intended time; above QoS 0 at most playing.WINDOW of
-them are in flight. What is published is not delivered, but for the readiness proof.
+them are in flight. They may publish meanwhile, as devices that answer do.
+What is published is not delivered, but for the readiness proof.
 When it has played, and at its end (SIGTERM), it prints what it counted, as one line of JSON.
 """
 
@@ -59,6 +60,7 @@ _PLAIN = np.frombuffer(nullwalk.PLAIN_PREFIX.encode(), dtype=np.uint8).copy()
 _USAGE = "usage: python -m brokerlab.load.nullbroker PORT [tcp | ws | tls CERTIFICATE KEY | wss CERTIFICATE KEY]"
 _BACKLOG = 4096
 _CONNECT = 1  # the kind of packet
+_PUBLISHED, _ACKNOWLEDGED = (3, 6), (4, 5, 7)  # likewise: PUBLISH and PUBREL, PUBACK, PUBREC and PUBCOMP
 _IDLE_S = 0.05
 _ALERT_S = 0.001  # with an order to play
 
@@ -219,11 +221,18 @@ class NullBroker:
         self._view = np.frombuffer(self._buffer, dtype=np.uint8)
 
     def _walk(self, peer: Peer, length: int, at: int) -> tuple[int, int, int]:
-        if peer.player is None:
-            return nullwalk.walk_publications(
-                self._view, length, at, peer.level, _PLAIN, peer.held, self._answers, self._received
-            )
-        return peer.player.acknowledge(self._view, length, at, self._answers)
+        """One kind after the other, where a device acknowledges what it is played and answers it."""
+        if peer.player is not None:
+            at, used, why = peer.player.acknowledge(self._view, length, at, self._answers)
+            if why != wire.OTHER or self._buffer[at] >> 4 not in _PUBLISHED:
+                return at, used, why
+            if used:
+                return at, used, wire.FULL
+        at, used, why = nullwalk.walk_publications(
+            self._view, length, at, peer.level, _PLAIN, peer.held, self._answers, self._received
+        )
+        is_played = peer.player is not None and why == wire.OTHER and self._buffer[at] >> 4 in _ACKNOWLEDGED
+        return at, used, wire.FULL if is_played else why
 
     def _take_plain(self, peer: Peer, length: int, at: int) -> int:
         """Reads one packet with the plain parser; where the next one begins."""

@@ -14,7 +14,7 @@ _WAYS = (("send", "publishing", "publishers", "published_recorded_per_s"),
 # What a set-up is, of all that its calibration says: lab/setups.py has them by the same names.
 FACTS = ("payload_bytes", "transport", "protocol", "publishers", "subscribers", "mqtt5", "template", "is_replay",
          "mix", "each", "topics", "saturates", "window", "inflight", "refills", "keeps_session",
-         "behaviour")  # fmt: skip
+         "behaviour", "answers")  # fmt: skip
 _COLUMNS = (
     text("Messages"),
     text("QoS"),
@@ -68,6 +68,11 @@ def ceilings_text(results: Results) -> str:
     sections = [manifest["calibration"] for manifest in results.manifests.values() if "calibration" in manifest]
     reasons = sorted({each["reason"] for each in sections if each["value"] is None and each["reason"]})
     said = [f"Workers of these runs came to at most {listed(used)} of that, on the mean of a run."] if used else []
+    said += sorted(
+        f"A worker of devices answers at most {significant(per_s)} messages a second ({each.setup})."
+        for each in every
+        if (per_s := known(each.level.get("answered_per_s"))) is not None
+    )
     if reasons:
         said.append(f"How far the meter was from its own ceilings is not known: {'; '.join(reasons)}.")
     lacking = {(verb, reason) for each in sections for verb, reason in each.get("without", {}).items()}

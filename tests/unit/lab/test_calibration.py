@@ -36,6 +36,7 @@ from brokerlab.study.values import (
     BrokerChoice,
     ClientLife,
     Content,
+    Echo,
     Mqtt5,
     Payload,
     Qos,
@@ -132,11 +133,15 @@ def cell(*, nodes=1, **load):
         (cell(topics=Topics(count=11)), SetUp(topics=100)),
         (cell(schedule=Schedule(Arrivals.SATURATE, window=100)), SetUp(saturates=True, window=64)),
         (cell(schedule=Schedule(inflight=20)), USUAL),
-        (cell(schedule=Schedule(inflight=20), qos=Qos(1)), SetUp(inflight=16)),
+        (cell(schedule=Schedule(inflight=20), qos=Qos(1), publishers=11), SetUp(inflight=16, publishers=8)),
         (cell(schedule=Schedule(Arrivals.WINDOW, inflight=1), qos=Qos(2)), SetUp(inflight=1, refills=True)),
         (cell(clients=ClientLife(session=SessionKind.PERSISTENT)), SetUp(keeps_session=True)),
-        (cell(clients=ClientLife(Behaviour.PER_MESSAGE)), SetUp(behaviour=Behaviour.PER_MESSAGE)),
+        (
+            cell(clients=ClientLife(Behaviour.PER_MESSAGE), publishers=99),
+            SetUp(behaviour=Behaviour.PER_MESSAGE, publishers=64),
+        ),
         (cell(clients=ClientLife(Behaviour.STORM)), USUAL),
+        (cell(role=Roles.ECHO, echo=Echo(qos=Qos(1))), SetUp(answers=1)),
         (cell(transport=Transport.WS, protocol="3.1"), SetUp(transport=Transport.WS, protocol="3.1")),
         (cell(publishers=11, subscribers=10), SetUp(publishers=100, subscribers=10)),
         (cell(publishers=11, nodes=2), SetUp(publishers=10)),
@@ -218,9 +223,9 @@ def test_setups_that_differ_have_texts_that_differ():
     setups += [SetUp(saturates=True), SetUp(saturates=True, window=64), SetUp(inflight=4), SetUp(inflight=8)]
     setups += [SetUp(inflight=4, refills=True), SetUp(topics=10), SetUp(keeps_session=True)]
     setups += [SetUp(300, mix=MIX), SetUp(300, each=(100, 300)), SetUp(300, mix=MIX, template="{seq}"), SetUp(300)]
-    setups += [SetUp(behaviour=each) for each in PER_MESSAGE]
+    setups += [SetUp(behaviour=each) for each in PER_MESSAGE] + [SetUp(answers=qos) for qos in (0, 1)]
 
-    assert len({each.text for each in setups}) == len(set(setups)) == len(setups) == 34
+    assert len({each.text for each in setups}) == len(set(setups)) == len(setups) == 36
 
 
 def test_so_much_at_once_is_not_calibrated():
@@ -363,6 +368,25 @@ def test_each_way_of_working_has_ceilings_of_its_own(setup, qos):
     assert ("schedule" in level["surroundings"]) != setup.is_closed
 
 
+@pytest.mark.parametrize(("qos", "answers", "protocol"), [(0, 2, "3.1.1"), (2, 1, "5.0"), (1, 0, "5.0")])
+def test_devices_that_answer_have_a_ceiling_and_who_receives_is_played_answers(qos, answers, protocol, monkeypatch):
+    """The null broker counts every answer, while it is told that what it plays has come."""
+    asked = {}
+
+    def keep(self, specs, **more):
+        asked.update({each.node: (int(each.workload.qos), each.hears_qos) for each in specs})
+        begin(self, specs, **more)
+
+    begin = Crew.__init__
+    monkeypatch.setattr(Crew, "__init__", keep)
+    mqtt5 = Mqtt5(response_topic=protocol == "5.0")
+    setup = SetUp(answers=answers, protocol=protocol, mqtt5=mqtt5, publishers=3, subscribers=2)
+    level = calibrate(seconds=0.1, say=lambda _text: None, setup=setup, levels=(qos,))[f"qos{qos}"]
+
+    assert level["answered_per_s_per_core"] * level["cpu_us_per_message"]["answered"] == pytest.approx(1e6)
+    assert asked == {"publishers/0": (qos, 0), "subscribers/0": (answers, 0), "devices/0": (answers, qos)}
+
+
 def test_what_is_played_has_the_sizes_and_the_identities_of_the_load(tmp_path, monkeypatch):
     """A subscriber takes all of it for messages of the publisher, in their order."""
     found = []
@@ -380,6 +404,20 @@ def test_what_is_played_has_the_sizes_and_the_identities_of_the_load(tmp_path, m
     for each in found:
         assert set(each["publisher"]) == {0}
         assert each["seq"] == list(range(len(each["seq"])))
+
+
+def test_publishers_that_wait_for_acknowledgements_are_asked_for_more_than_all_of_them_can(monkeypatch):
+    """What one publisher reached without rows is far from that."""
+    asked = []
+
+    def keep(level, null, per_s):
+        asked.append(per_s)
+        return publish_recorded(level, null, per_s)
+
+    monkeypatch.setattr(calibrate_module, "publish_recorded", keep)
+    level = calibrate(seconds=0.1, say=lambda _text: None, setup=SetUp(inflight=1, publishers=16), levels=(1,))["qos1"]
+
+    assert asked == [pytest.approx(32 * level["published_per_s"])]
 
 
 def test_a_window_that_is_kept_full_is_never_waited_for(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from brokerlab.lab.calibration import missing_setups, run_section, store_calibration, todays_versions
-from brokerlab.lab.kinds import ANSWERING, PUBLISHING, RECEIVING, unmeasured
+from brokerlab.lab.kinds import PUBLISHING, RECEIVING, unmeasured
 from brokerlab.lab.setups import setup_of
 from brokerlab.study.pause_values import Pause
 from brokerlab.study.plan import Cell
@@ -66,6 +66,7 @@ def cache(tmp_path, monkeypatch):
         {"payload": Payload(each=(64, 65))},
         {"payload": Payload(mix=((64, 50.0), (65, 50.0)))},
         {"payload_bytes": 15},
+        {"role": Roles.ECHO, "echo": Echo(qos=Qos(1))},
         {"payload_bytes": 0, "publishers": 2},
     ],
 )
@@ -78,7 +79,6 @@ def test_these_kinds_of_load_have_all_ceilings(load):
     [
         ({"pause": Pause()}, {RECEIVING}, "that pause"),
         ({"role": Roles.LOOP}, BOTH, "their own messages"),
-        ({"role": Roles.ECHO}, {ANSWERING}, "devices that answer"),
         ({"payload_bytes": 15, "publishers": 2, "topics": Topics("all")}, BOTH, "topics that publishers share"),
     ],
 )
@@ -87,12 +87,6 @@ def test_other_kinds_lack_what_is_not_measured_of_them(load, lacking, why):
 
     assert found.keys() == lacking
     assert all(why in reason for reason in found.values())
-
-
-def test_answers_at_another_qos_have_no_ceiling_of_receiving():
-    found = unmeasured(cell(role=Roles.ECHO, echo=Echo(qos=Qos(1))))
-
-    assert found.keys() == {ANSWERING, RECEIVING}
 
 
 def test_a_manifest_has_no_ceiling_of_another_kind():
