@@ -83,6 +83,35 @@ def test_a_subscriber_is_played_messages_in_order_with_their_identity(qos):
         assert broker.count.played - broker.count.completed <= WINDOW
 
 
+def test_who_is_played_messages_may_answer_them_among_its_acknowledgements():
+    with null_broker() as (broker, port), Client("127.0.0.1", port) as client:
+        client.subscribe("null/+", 2)
+        began_ns = now_ns()
+        order = {"start_ns": began_ns, "end_ns": began_ns + 60_000_000_000, "payload_bytes": 40}
+        client.publish(CONTROL_TOPIC, json.dumps(order).encode())
+        for number in range(30):
+            message = client.receive(timeout_s=10)
+            client.publish("null-echo/0", message.payload, qos=number % 3)
+        client.publish("null-echo/0", b"", qos=1)  # acknowledged: what came before is read too
+
+    assert (message.topic, broker.count.received, broker.count.released) == ("null/0", 31, 10)
+    assert (broker.count.repeated, broker.count.unknown) == (0, 0)
+
+
+@pytest.mark.parametrize(("more", "sizes"), [({"payload_bytes": 3}, {3}), ({"mix": [[0, 50.0], [40, 50.0]]}, {0, 40})])
+def test_short_payloads_and_several_sizes_are_played(more, sizes):
+    with null_broker() as (_broker, port), Client("127.0.0.1", port) as client:
+        client.subscribe("null/+", 0)
+        began_ns = now_ns()
+        order = {"start_ns": began_ns, "end_ns": began_ns + 60_000_000_000, "payload_bytes": 40} | more
+        client.publish(CONTROL_TOPIC, json.dumps(order).encode())
+        messages = [client.receive(timeout_s=10) for _ in range(300)]
+
+    assert {len(each.payload) for each in messages} == sizes
+    if 0 not in sizes:  # the low bytes of the number
+        assert [int.from_bytes(each.payload, "little") for each in messages] == list(range(300))
+
+
 @contextmanager
 def everywhere(folder, transport, protocol):
     """A null broker of this transport, with what lets a client in."""

@@ -123,18 +123,24 @@ def test_setups_with_the_same_words_stand_apart(facts):
 
 
 def test_a_ceiling_of_another_kind_is_none_and_the_report_says_why():
-    """Of a run whose publishers connect for each message; the other one's ceilings are not its own."""
+    """Of a run that publishes in another way; the other one's ceilings are not its own."""
     nothing = {"published_recorded_per_s": None, "schedule_error_ms": None}
     other = CEILINGS | {"qos0": CEILINGS["qos0"] | nothing | {"cpu_us_per_message": {"received": 0.25}}}
-    without = {"publishing": "publishers that connect for each message are not calibrated"}
+    without = {"publishing": "self loops are not calibrated"}
     found = with_second(calibrated(CEILINGS), value=other, reason=None, without=without)
 
     assert sorted(row[2:] for row in shown(found)) == [
         ["2,000,000", "0.500", "4,000,000", "0.250", "0.125", "2.00", "1.00", "2.00"],
         ["–", "–", "4,000,000", "0.250", "–", "2.00", "–", "–"],
     ]
-    assert ceilings_text(found).endswith(
-        "There is no ceiling of publishing: publishers that connect for each message are not calibrated."
+    assert ceilings_text(found).endswith("There is no ceiling of publishing: self loops are not calibrated.")
+
+
+def test_what_devices_can_answer_is_told():
+    level = CEILINGS["qos0"] | {"answered_per_s": 500_000.0}
+
+    assert ceilings_text(calibrated(CEILINGS | {"qos0": level})).endswith(
+        "A worker of devices answers at most 500,000 messages a second (64 B over TLS, MQTT 5.0)."
     )
 
 
