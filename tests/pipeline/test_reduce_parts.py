@@ -103,6 +103,15 @@ def resolutions(partials):
     return {row["kind"]: (row["resolution_sum_ns"], row["resolution_max_ns"]) for row in partials["moments"]}
 
 
+@pytest.mark.parametrize(("written_off", "is_told"), [(0, False), (150, True)])
+def test_a_window_that_waited_for_lost_messages_is_told(study, written_off, is_told):
+    sections = RunBuilder().sections()
+    run = RunBuilder(more={"meter": sections["meter"] | {"written_off": written_off}})
+    partials = partials_of(run.write(study, publications={"p": [publication(0, 2000)]}))
+
+    assert [("150 messages" in row["reason"]) for row in partials.get("note", [])] == [True] * is_told
+
+
 def heard_by_device(sent, came):
     """(of which publication, taken for which) of each arrival."""
     return [arrival(sent[of], 3) | {"seq": seq, "intended_ns": None} for of, seq in came]

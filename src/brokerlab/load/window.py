@@ -47,14 +47,14 @@ class Window:
             self._counts[self._progress.window] = self.size
         passed = delivered + overtaken
         outstanding = self._outstanding(passed)
+        is_closed = self.size - outstanding < self.size * PORTION
         if passed != self._last_passed:
             self._last_passed, self._last_change_ns = passed, now
-        elif outstanding >= self.size and now - self._last_change_ns > PATIENCE_NS:
+        elif is_closed and now - self._last_change_ns > PATIENCE_NS:
             self.written_off += outstanding
             self._last_change_ns = now
-            outstanding = 0
-        room = max(0, self.size - outstanding)
-        return room if room >= self.size * PORTION else 0
+            return self.size
+        return 0 if is_closed else self.size - outstanding
 
     def stay(self) -> None:
         """The size is looked for no more."""

@@ -62,6 +62,7 @@ class RunFacts:
     nodes: Mapping[int, int] | None = None  # of the broker's, by publisher; None: there is one
     origin: Origin = HERE
     clocks_bound_ns: int = 0  # how well clocks of several machines agree; 0 on one
+    written_off: int = 0  # lost messages that a window waited for in vain
     claimed_id: str | None = None  # by its manifest, which may have been copied from elsewhere
 
     @property
@@ -135,6 +136,7 @@ def read_facts(directory: RunDirectory) -> RunFacts:
             nodes=_nodes(manifest),
             origin=origin_of(manifest),
             clocks_bound_ns=_clocks_bound_ns(manifest),
+            written_off=int(manifest.get("meter", {}).get("written_off") or 0),
             claimed_id=manifest.get("run", {}).get("id"),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as problem:

@@ -27,14 +27,15 @@ def test_with_fan_out_a_message_is_outstanding_until_all_copies_arrived():
     assert make([7, 9], fan_out=3.0).room(0) == 6
 
 
-def test_a_full_window_that_hears_nothing_is_written_off_and_counted():
-    counts = [10, 0]
+@pytest.mark.parametrize("lost", [8, 10], ids=["with too little room for a block", "full"])
+def test_a_window_that_hears_nothing_is_written_off_and_counted(lost):
+    counts = [lost, 0]
     window = make(counts)
 
     assert window.room(1) == 0
     assert window.room(1 + PATIENCE_NS) == 0
     assert window.room(2 + PATIENCE_NS) == 10
-    assert window.written_off == 10
+    assert window.written_off == lost
 
 
 def test_progress_keeps_a_full_window_waiting():

@@ -22,9 +22,10 @@ _PROMISES = {1, 2}  # QoS at which an acknowledged message must come; a refusal 
 
 _HEARD = ("subscriber", "publisher", "seq", "intended_ns", "received_ns", "resolution_ns")
 _ANSWERED = ("publisher", "seq", "intended_ns", "sent_ns")
+Note = dict[str, str]  # a row of the family: its reason
 
 
-def probe_tallies(run: RunFacts) -> tuple[dict[str, Tally], list[str]]:
+def probe_tallies(run: RunFacts) -> tuple[dict[str, Tally], list[Note]]:
     """Latencies of the probe's messages that were intended in the measure phase, by kind; and what they leave out."""
     if run.probe is None:
         return {}, []
@@ -41,19 +42,32 @@ def probe_tallies(run: RunFacts) -> tuple[dict[str, Tally], list[str]]:
     tallies["sent"].add(received - published.sent_ns[place], resolution_ns=resolution)
     probes, notes = int(np.count_nonzero(published.is_measured)), []
     if place.size < probes:
-        notes.append(f"{probes - place.size} of {probes} probes did not come: its latencies are those of the others")
+        missing = f"{probes - place.size} of {probes} probes did not come: its latencies are those of the others"
+        notes.append({"reason": missing})
     return tallies, notes + _late_probes(published.sent_ns[place] - published.intended_ns[place], run.probe.late_ms)
 
 
-def _late_probes(lag_ns: Longs, limit_ms: float | None) -> list[str]:
+def _late_probes(lag_ns: Longs, limit_ms: float | None) -> list[Note]:
     """Beside a load that takes every core a probe leaves late: its latency since it was due holds that."""
     late_ms = float(np.quantile(lag_ns, 0.99, method="higher")) / 1e6 if lag_ns.size else 0.0
     if limit_ms is None or late_ms <= limit_ms:
         return []
-    return [
+    said = (
         f"probes left up to {late_ms:.3g} ms (p99) after they were due, more than {limit_ms:g} ms: "
         "their latency since then holds that wait, the one since they left does not"
-    ]
+    )
+    return [{"reason": said}]
+
+
+def window_notes(run: RunFacts) -> list[Note]:
+    """A window that waits sends nothing (load/window.py): such a run says less than the broker could carry."""
+    if not run.written_off:
+        return []
+    said = (
+        f"the window stood still, a second at a time, until it gave up {run.written_off} messages that were lost: "
+        "the rate is no measure of the broker"
+    )
+    return [{"reason": said}]
 
 
 def without_overheard(rows: pa.Table, run: RunFacts) -> pa.Table:

@@ -27,6 +27,7 @@ from brokerlab.pipeline.reduce.parts import (
     device_columns,
     device_tallies,
     probe_tallies,
+    window_notes,
     without_overheard,
 )
 from brokerlab.pipeline.reduce.publications import Publications, read_publications
@@ -350,17 +351,17 @@ def _latency(run: RunFacts, kind: str, group: str, tally: Tally) -> list[pa.Reco
 
 
 def _parts(work: Work) -> list[pa.RecordBatch]:
-    """What devices and the probe saw."""
+    """What devices and the probe saw, and what is to be said of the window."""
     run = work.run
     if not run.devices and run.probe is None:
-        return []
+        return _partial_of_rows(run, "note", window_notes(run))
     publications, _ = read_run(run)
     echo = device_columns(run, publications)
     own = {(kind, ALL): tally for kind, tally in device_tallies(run, publications).items()}
     probed, notes = probe_tallies(run)
     own |= {(kind, PROBE): tally for kind, tally in probed.items()}
     return [
-        *_partial_of_rows(run, "note", [{"reason": note} for note in notes]),
+        *_partial_of_rows(run, "note", [*window_notes(run), *notes]),
         *([] if echo is None else [partial(run, "echo", echo)]),
         *(batch for (kind, group), tally in own.items() if tally.n for batch in _latency(run, kind, group, tally)),
     ]
