@@ -14,6 +14,7 @@ from brokerlab.study.values import Qos, Schedule, Workload
 
 pytestmark = pytest.mark.brokers
 RATE_PER_S, SECONDS = 200, 1
+IN_FLIGHT = 10  # Mosquitto loses at QoS 2 what a publisher that was held up sends at once, from 20 on
 PATIENCE_NS = 30 * 10**9
 
 
@@ -42,7 +43,7 @@ def rows(folder, kind):
 def test_every_message_of_a_load_stands_in_the_ledger_once(broker, tmp_path, qos):
     if qos not in broker.driver.abilities.qos:
         pytest.skip(f"{broker.driver.name} has no QoS {qos}")
-    workload = Workload(schedule=Schedule(rate_per_s=float(RATE_PER_S)), qos=qos)
+    workload = Workload(schedule=Schedule(rate_per_s=float(RATE_PER_S), inflight=IN_FLIGHT if qos else None), qos=qos)
     with Crew(specs(broker.port, tmp_path, workload)) as crew:
         crew.connect(timeout_s=20)
         granted = crew.subscribe(timeout_s=20)
