@@ -9,7 +9,7 @@ Per QoS four or five measurements with one null broker:
                             it gathers them where the set-up says that it is of a saturated load, as there (gather.py)
     schedule error          a publishing worker at a moderate constant rate
     answered                a worker of devices, where there are such, that is played messages likewise; the receiving
-                            one is then played answers
+                            one is then played answers; self loops hear what they publish: one ceiling of both
 
 There is no schedule in a closed loop, and nothing to publish without rows where each message has its connection:
 those are null. The first uses one connection, the others as many as the set-up has (lab/setups.py), and last longer
@@ -47,16 +47,15 @@ from brokerlab.study.topics import expand, patterns_of, topic_of
 from brokerlab.study.values import PER_MESSAGE, Arrivals, ClientLife, Qos, Schedule, Workload
 
 MODERATE_PER_S = 1_000.0
-_SINGLE_PER_S = 100_000.0  # more than anybody connects
+_SINGLE_PER_S, _LOOPED_PER_S = 100_000.0, 10_000_000.0  # more than anybody connects, or publishes and hears
 _MORE = 2.0  # times what a publisher with few messages in flight came to: no two measurements of that are alike
-_PUBLISHER, _SUBSCRIBER, _DEVICES = "publishers/0", "subscribers/0", "devices/0"
+_PUBLISHER, _SUBSCRIBER, _DEVICES, _LOOPS = "publishers/0", "subscribers/0", "devices/0", "loops/0"
 _FOLDER = "brokerlab-calibrate-"
 _ANSWER_S = 5.0
 _LEAD_NS = 100_000_000
 _LEAD_EACH_NS = 200_000  # a worker prepares each of its connections, and the null broker what it plays to each
 _BEFORE_NS = 20_000_000  # the start, in which the preparations are over
-_QUIET_LOOKS = 3
-_ANSWERED_LOOK_S = 0.005
+_QUIET_LOOKS, _ANSWERED_LOOK_S = 3, 0.005
 _IDLE_NS = 5_000_000  # of CPU in one look: a subscriber that gathers wakes for nothing
 
 Say = Callable[[str], None]
@@ -69,6 +68,11 @@ class Level:
     setup: SetUp
     qos: int
     seconds: float
+
+    @property
+    def publishes(self) -> str:
+        """The worker that does."""
+        return _LOOPS if self.setup.loops else _PUBLISHER
 
     @property
     def publishing_ns(self) -> int:
@@ -145,13 +149,15 @@ def _all_four(asked: Level, say: Say) -> _Measured:
     sent = kept = answered = None
     with inventory.temporary_folder(_FOLDER) as folder, Lookout(period_s=PERIOD_S) as lookout:
         with null_broker(folder, asked.setup.transport) as null:
-            if asked.setup.behaviour not in PER_MESSAGE:
+            if not asked.setup.loops and asked.setup.behaviour not in PER_MESSAGE:
                 say(f"QoS {asked.qos}: publishing without rows")
                 sent = _publish_bare(asked, null)
             say(f"QoS {asked.qos}: publishing with rows")
             recorded = publish_recorded(asked, null, _too_much_per_s(asked, sent))
-            say(f"QoS {asked.qos}: receiving")
-            received = _receive(asked, null)
+            received = recorded  # of self loops: one worker publishes and hears each message
+            if not asked.setup.loops:
+                say(f"QoS {asked.qos}: receiving")
+                received = _receive(asked, null)
             if not asked.setup.is_closed:
                 say(f"QoS {asked.qos}: schedule at a moderate rate")
                 kept = _keep_schedule(asked, null, _moderate_per_s(recorded, asked.seconds))
@@ -160,7 +166,8 @@ def _all_four(asked: Level, say: Say) -> _Measured:
                 answered = _answer(asked, null, before=received.messages)
         published = sum(each.messages for each in (sent, recorded, kept, answered) if each)
         require_equal(null.process, "received", published)
-        require_equal(null.process, "played", received.messages + (answered.messages if answered else 0))
+        if not asked.setup.loops:
+            require_equal(null.process, "played", received.messages + (answered.messages if answered else 0))
     return _Measured(sent, recorded, received, kept, answered, lookout)
 
 
@@ -187,33 +194,41 @@ def _publish_bare(asked: Level, null: Null) -> Ceiling:
 
 def _too_much_per_s(asked: Level, sent: Ceiling | None) -> float:
     if sent is None:
-        return _SINGLE_PER_S
+        return _LOOPED_PER_S if asked.setup.loops else _SINGLE_PER_S
     times = _MORE * asked.setup.publishers if asked.setup.inflight else 1.0
     return sent.messages / sent.wall_ns * 1e9 * times
 
 
-def publish_recorded(asked: Level, null: Null, asked_per_s: float) -> Ceiling:
+def publish_recorded(asked: Level, null: Null, asked_per_s: float) -> _Received:
     """A worker that is asked for the rate that the bare path reached, which it cannot keep while it records.
 
-    One of a closed loop does what it can.
-
+    One of a closed loop does what it can; one of self loops hears all that it publishes, too.
     Over many connections it keeps a small part of that, so that what was not built at the end is given up.
     """
-    spec = _spec(_PUBLISHER, asked, null, _loop(asked) or _constant(asked, asked_per_s), name="recorded")
-    with Crew([spec], is_delivered_at_once=True) as crew:
-        crew.connect(timeout_s=_ANSWER_S)
-        pid, start_ns = crew.pids()[_PUBLISHER], _start_ns(spec)
+    node, loops = asked.publishes, asked.setup.loops
+    spec = _spec(node, asked, null, _loop(asked) or _constant(asked, asked_per_s), name="recorded")
+    with Crew([spec], is_delivered_at_once=not loops) as crew:
+        _connect(crew, asked)
+        pid, start_ns = crew.pids()[node], _start_ns(spec)
         end_ns = start_ns + asked.publishing_ns
         crew.go(Go(start_ns, start_ns, end_ns))
         before_ns = _prepared_cpu_ns(pid, start_ns)
-        if crew.sent(deadline_ns=end_ns) is None:
+        if (sent := crew.sent(deadline_ns=end_ns)) is None:
             crew.halt()
-        if crew.sent(deadline_ns=end_ns + SETTLE_NS) is None:
+            sent = crew.sent(deadline_ns=end_ns + SETTLE_NS)
+        if sent is None:
             raise RunError(f"the publisher did not finish within {SETTLE_NS / 1e9:g} s")
+        if loops:
+            crew.drain({node: sum(sent.values())}, deadline_ns=end_ns + SETTLE_NS)
         wall_ns = time.monotonic_ns() - start_ns
         used_ns = _settled_cpu_ns(pid) - before_ns
-        stopped = crew.stop()[_PUBLISHER]
-    return Ceiling(stopped.messages, wall_ns, used_ns, start_ns)
+        stopped = crew.stop()[node]
+    if not loops:
+        return _Received(stopped.messages, wall_ns, used_ns, start_ns, {})
+    if stopped.heard != stopped.messages:
+        raise RunError(f"clients heard {stopped.heard} of their own {stopped.messages} messages")
+    resolution_ms, last_ns = _arrivals(RunDirectory(spec.run))
+    return _Received(stopped.messages, last_ns - start_ns, used_ns, start_ns, resolution_ms)
 
 
 def _receive(asked: Level, null: Null) -> _Received:
@@ -269,9 +284,9 @@ def _moderate_per_s(reached: Ceiling, seconds: float) -> float:
 
 
 def _keep_schedule(asked: Level, null: Null, per_s: float) -> _Kept:
-    spec = _spec(_PUBLISHER, asked, null, _constant(asked, per_s), name="schedule")
+    spec = _spec(asked.publishes, asked, null, _constant(asked, per_s), name="schedule")
     with Crew([spec]) as crew:
-        crew.connect(timeout_s=_ANSWER_S)
+        _connect(crew, asked)
         start_ns = _start_ns(spec)
         end_ns = start_ns + int(asked.seconds * 1e9)
         crew.go(Go(start_ns, start_ns, end_ns))
@@ -279,10 +294,16 @@ def _keep_schedule(asked: Level, null: Null, per_s: float) -> _Kept:
         stopped = crew.stop()
     meter = read_meter(stopped)
     error_ms = {"rate": per_s, "p50": meter.lag_p50_ms, "p99": meter.lag_p99_ms, "max": meter.lag_max_ms}
-    return _Kept(stopped[_PUBLISHER].messages, error_ms, start_ns, end_ns - start_ns)
+    return _Kept(stopped[asked.publishes].messages, error_ms, start_ns, end_ns - start_ns)
 
 
 # -- what they share ----------------------------------------------------------------------------------------------
+
+
+def _connect(crew: Crew, asked: Level) -> None:
+    crew.connect(timeout_s=_ANSWER_S)
+    if asked.setup.loops:
+        crew.subscribe(timeout_s=_ANSWER_S)
 
 
 def _constant(asked: Level, per_s: float) -> Schedule:
@@ -326,7 +347,7 @@ def meter_spec(
         clients=tuple(_clients(node, load)),
         workload=load if not is_answering else replace(load, qos=Qos(setup.answers or 0), clients=ClientLife()),
         files="device_" if is_answering else "",
-        hears_qos=qos if is_answering else 0,
+        hears_qos=qos if node in (_DEVICES, _LOOPS) else 0,
         fan_out=1.0,
         seed=1,
         run=run,
@@ -342,6 +363,8 @@ def _clients(node: str, load: Workload) -> Iterator[Client]:
             topic = heard
         elif node == _DEVICES:
             topic, hears = expand(load.topics.reply, publisher=number), heard
+        elif node == _LOOPS:
+            hears = topic
         yield Client(number, f"calibrate{number}", topic, hears=hears)
 
 

@@ -58,8 +58,8 @@ def without(level: Json, lacking: Mapping[str, str]) -> Json:
 
 def _of_all(load: Workload) -> Iterator[tuple[str, str]]:
     reasons = []
-    if load.role is Roles.LOOP:
-        reasons.append("clients that hear their own messages are not calibrated")
+    if load.role is Roles.LOOP and load.mqtt5.topic_alias:
+        reasons.append("clients that hear their own messages are not calibrated with topic aliases")
     if identity_of(load) in (Identity.SHORT, Identity.ORDER) and not tells_publishers_apart(load):
         reasons.append("payloads under 16 B on topics that publishers share are not calibrated")
     for reason in reasons:

@@ -64,6 +64,7 @@ class SetUp:
     refills: bool = False  # whether publishers keep that many in flight, and no schedule
     keeps_session: bool = False
     behaviour: Behaviour = Behaviour.PERSISTENT  # of publishers: a connection for all their messages, or for each
+    loops: bool = False  # whether publishers hear their own messages, and nobody else does
     answers: int | None = None  # the QoS at which devices answer, as many as publish; None: there are none
 
     @property
@@ -118,6 +119,8 @@ def _way(setup: SetUp) -> Iterator[str]:
         yield f"{setup.inflight:,} {'kept' if setup.refills else 'at most'} in flight"
     if setup.keeps_session:
         yield "sessions that last"
+    if setup.loops:
+        yield "clients that hear their own messages"
     if setup.answers is not None:
         yield f"devices that answer at QoS {setup.answers}"
     if setup.behaviour in PER_MESSAGE:
@@ -162,6 +165,7 @@ def setup_from(facts: Json) -> SetUp:
         refills=bool(facts.get("refills", False)),
         keeps_session=bool(facts.get("keeps_session", False)),
         behaviour=Behaviour(facts.get("behaviour", USUAL.behaviour)),
+        loops=bool(facts.get("loops", False)),
         answers=facts.get("answers"),
     )
 
@@ -231,6 +235,7 @@ def setup_of(cell: Cell) -> SetUp:
         topics=_power_of_ten(min(load.topics.count, MOST_TOPICS)),
         keeps_session=load.clients.session is SessionKind.PERSISTENT,
         behaviour=load.clients.behaviour if is_single else Behaviour.PERSISTENT,
+        loops=load.role is Roles.LOOP,
         answers=int(load.echo.qos) if load.role is Roles.ECHO else None,
         **loop,
     )

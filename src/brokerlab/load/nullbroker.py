@@ -7,7 +7,8 @@ Publishers: everything is read, counted, acknowledged and forgotten.
 Subscribers: after a message on CONTROL_TOPIC (playing.Play as JSON) each is played messages as fast as its connection
 takes them, with correct identities and the time now as their intended time; above QoS 0 at most playing.WINDOW of
 them are in flight. They may publish meanwhile, as devices that answer do.
-What is published is not delivered, but for the readiness proof.
+What is published is not delivered, but for the readiness proof, and to a subscriber who publishes and is played
+nothing: it hears its own messages, as a self loop does.
 When it has played, and at its end (SIGTERM), it prints what it counted, as one line of JSON.
 """
 
@@ -45,7 +46,7 @@ from brokerlab.load.packets import (
     encode_length,
 )
 from brokerlab.load.parser import Parser
-from brokerlab.load.playing import Count, Play, Player, Subscription, play_of, rest_of
+from brokerlab.load.playing import Count, Mirror, Play, Player, Subscription, play_of, rest_of
 from brokerlab.load.properties import RECEIVE_MAXIMUM, TOPIC_ALIAS_MAXIMUM, encode_properties, number_of
 from brokerlab.load.served import served, server_context
 from brokerlab.load.streaming import Stream, Wait
@@ -79,6 +80,7 @@ class Peer:
         self.held = np.zeros(65_536, dtype=np.uint8)
         self.subscription: Subscription | None = None
         self.player: Player | None = None
+        self.mirror: Mirror | None = None  # of a subscriber that is played nothing
 
 
 class NullBroker:
@@ -194,16 +196,19 @@ class NullBroker:
                 raise ConnectionResetError("the client closed the connection")
             length += got
             at = self._take(peer, length)
-        kept = nullwalk.looked_at(self._view, length, at, peer.level, _PLAIN)
+        kept = length - at if peer.mirror else nullwalk.looked_at(self._view, length, at, peer.level, _PLAIN)
         peer.unread, peer.skipped = bytes(self._buffer[at : at + kept]), length - at - kept
 
     def _take(self, peer: Peer, length: int) -> int:
         """Counts and answers what is whole; where the rest begins."""
         at, why = 0, wire.FULL
         while why == wire.FULL:
-            at, used, why = self._walk(peer, length, at)
+            begin = at
+            at, used, why = self._walk(peer, length, begin)
             if used:
                 peer.outbox.put(memoryview(self._answers[:used].tobytes()))
+            if peer.mirror and at > begin and (back := peer.mirror.back(self._view, begin, at)):
+                peer.outbox.put(back)
             if why == wire.OTHER:
                 at, why = self._take_plain(peer, length, at), wire.FULL
         if why == wire.MALFORMED:
@@ -222,8 +227,8 @@ class NullBroker:
 
     def _walk(self, peer: Peer, length: int, at: int) -> tuple[int, int, int]:
         """One kind after the other, where a device acknowledges what it is played and answers it."""
-        if peer.player is not None:
-            at, used, why = peer.player.acknowledge(self._view, length, at, self._answers)
+        if hearing := peer.player or peer.mirror:
+            at, used, why = hearing.acknowledge(self._view, length, at, self._answers)
             if why != wire.OTHER or self._buffer[at] >> 4 not in _PUBLISHED:
                 return at, used, why
             if used:
@@ -231,8 +236,8 @@ class NullBroker:
         at, used, why = nullwalk.walk_publications(
             self._view, length, at, peer.level, _PLAIN, peer.held, self._answers, self._received
         )
-        is_played = peer.player is not None and why == wire.OTHER and self._buffer[at] >> 4 in _ACKNOWLEDGED
-        return at, used, wire.FULL if is_played else why
+        is_heard = hearing is not None and why == wire.OTHER and self._buffer[at] >> 4 in _ACKNOWLEDGED
+        return at, used, wire.FULL if is_heard else why
 
     def _take_plain(self, peer: Peer, length: int, at: int) -> int:
         """Reads one packet with the plain parser; where the next one begins."""
@@ -266,6 +271,7 @@ class NullBroker:
             case Subscribe(packet_id=packet_id, filters=((name, options), *_) as filters, properties=said):
                 identifier = encode_properties(said, encode_length)
                 peer.subscription = Subscription(name, options & 3, peer.level, identifier, peer.receive_maximum)
+                peer.mirror = Mirror()
                 granted = tuple(asked & 3 for _, asked in filters)
                 peer.outbox.put(memoryview(SubAck(packet_id, granted).encode(peer.level)))
             case PingReq():
@@ -310,7 +316,7 @@ class NullBroker:
         ]
         rest = rest_of(self._play, players=len(listening)) if listening else None
         for peer, asked in listening:
-            peer.player = Player(asked, peer.outbox, self._play, players=len(listening), rest=rest)
+            peer.mirror, peer.player = None, Player(asked, peer.outbox, self._play, players=len(listening), rest=rest)
 
     def _start(self) -> None:
         self._is_playing = True
@@ -325,7 +331,8 @@ class NullBroker:
             peer.player.fill(now, self.count)
             is_empty = peer.outbox.push()
         wants = not is_empty or (peer.player is not None and peer.player.wants_to_send(now))
-        self._epoll.modify(fd, select.EPOLLIN | (select.EPOLLOUT if wants else 0))
+        reads = is_empty or peer.mirror is None  # what waits to go back would grow without end
+        self._epoll.modify(fd, (select.EPOLLIN if reads else 0) | (select.EPOLLOUT if wants else 0))
 
 
 def main(arguments: list[str]) -> int:

@@ -177,3 +177,31 @@ def walk_completions(
     if at + 2 <= length and buffer[at + 1] == 0:
         return at, used, 1
     return at, used, 0
+
+
+@njit("i8(u1[::1], i8, i8, u1[::1], u1[::1])", cache=True, nogil=True)
+def copy_publications(buffer: Bytes, at: int, end: int, in_flight: Bytes, out: Bytes) -> int:
+    """Copies the messages among the whole packets from `at` to `end`, as they are; the bytes that are used.
+
+    `in_flight` marks their identifiers.
+    """
+    used = 0
+    while at < end:
+        size = np.int64(0)
+        begin = at + 1
+        for k in range(4):
+            digit = np.int64(buffer[begin])
+            size |= (digit & 0x7F) << (7 * k)
+            begin += 1
+            if digit < 0x80:
+                break
+        behind = begin + size
+        if buffer[at] >> 4 == 3:
+            if (buffer[at] >> 1) & 3:
+                identified = begin + 2 + (np.int64(buffer[begin]) << 8 | buffer[begin + 1])
+                in_flight[np.int64(buffer[identified]) << 8 | buffer[identified + 1]] = 1
+            for k in range(behind - at):
+                out[used + k] = buffer[at + k]
+            used += behind - at
+        at = behind
+    return used

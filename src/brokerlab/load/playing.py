@@ -163,3 +163,21 @@ class Player:
     @property
     def unknown(self) -> int:
         return int(self._counts[nullwalk.UNKNOWN])
+
+
+class Mirror:
+    """Gives a client that is played nothing its own messages back, as they came: a self loop hears them."""
+
+    def __init__(self) -> None:
+        self._in_flight = np.zeros(65_536, dtype=np.uint8)
+        self._counts = np.zeros(2, dtype=np.int64)
+
+    def acknowledge(self, view: wire.Bytes, length: int, at: int, releases: wire.Bytes) -> tuple[int, int, int]:
+        """Next position, bytes of PUBRELs, why the walk stopped."""
+        return nullwalk.walk_completions(view, length, at, self._in_flight, releases, self._counts)
+
+    def back(self, view: wire.Bytes, at: int, end: int) -> memoryview:
+        """The messages among these whole packets."""
+        out = np.empty(end - at, dtype=np.uint8)
+        used = nullwalk.copy_publications(view, at, end, self._in_flight, out)
+        return memoryview(out.data)[:used]

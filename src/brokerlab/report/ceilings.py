@@ -9,12 +9,12 @@ from brokerlab.report.numbers import brief, known, listed, significant
 from brokerlab.report.results import Results, Row
 from brokerlab.report.table import Entry, Table, number, text
 
-_WAYS = (("send", "publishing", "publishers", "published_recorded_per_s"),
-         ("delivery", "receiving", "subscribers", "received_per_s"))  # fmt: skip
+_WAYS = (("send", "publishing", ("publishers", "loops"), "published_recorded_per_s"),
+         ("delivery", "receiving", ("subscribers", "loops"), "received_per_s"))  # fmt: skip
 # What a set-up is, of all that its calibration says: lab/setups.py has them by the same names.
 FACTS = ("payload_bytes", "transport", "protocol", "publishers", "subscribers", "mqtt5", "template", "is_replay",
          "mix", "each", "topics", "saturates", "window", "inflight", "refills", "keeps_session",
-         "behaviour", "answers")  # fmt: skip
+         "behaviour", "loops", "answers")  # fmt: skip
 _COLUMNS = (
     text("Messages"),
     text("QoS"),
@@ -110,16 +110,16 @@ def _setup(measured: Json) -> str:
 
 
 def _used(results: Results, run_id: str, level: Json) -> Iterator[tuple[str, float]]:
-    for window, verb, role, ceiling in _WAYS:
+    for window, verb, roles, ceiling in _WAYS:
         most_per_s = known(level[ceiling])
         for row in results.throughput:
-            if row["window"] != window or row["run_id"] != run_id or not (workers := _workers(results, row, role)):
+            if row["window"] != window or row["run_id"] != run_id or not (workers := _workers(results, row, roles)):
                 continue
             per_s = known(row["published_per_s" if window == "send" else "delivered_per_s"])
             if per_s is not None and most_per_s is not None:
                 yield verb, 100 * per_s / workers / most_per_s
 
 
-def _workers(results: Results, row: Row, role: str) -> int:
+def _workers(results: Results, row: Row, roles: tuple[str, ...]) -> int:
     meter = results.manifests.get(row["run_id"], {}).get("meter", {})
-    return sum(str(worker["node"]).startswith(role) for worker in meter.get("workers", ()))
+    return sum(str(worker["node"]).startswith(roles) for worker in meter.get("workers", ()))

@@ -142,6 +142,7 @@ def cell(*, nodes=1, **load):
         ),
         (cell(clients=ClientLife(Behaviour.STORM)), USUAL),
         (cell(role=Roles.ECHO, echo=Echo(qos=Qos(1))), SetUp(answers=1)),
+        (cell(role=Roles.LOOP), SetUp(loops=True)),
         (cell(transport=Transport.WS, protocol="3.1"), SetUp(transport=Transport.WS, protocol="3.1")),
         (cell(publishers=11, subscribers=10), SetUp(publishers=100, subscribers=10)),
         (cell(publishers=11, nodes=2), SetUp(publishers=10)),
@@ -224,8 +225,9 @@ def test_setups_that_differ_have_texts_that_differ():
     setups += [SetUp(inflight=4, refills=True), SetUp(topics=10), SetUp(keeps_session=True)]
     setups += [SetUp(300, mix=MIX), SetUp(300, each=(100, 300)), SetUp(300, mix=MIX, template="{seq}"), SetUp(300)]
     setups += [SetUp(behaviour=each) for each in PER_MESSAGE] + [SetUp(answers=qos) for qos in (0, 1)]
+    setups.append(SetUp(loops=True))
 
-    assert len({each.text for each in setups}) == len(set(setups)) == len(setups) == 36
+    assert len({each.text for each in setups}) == len(set(setups)) == len(setups) == 37
 
 
 def test_so_much_at_once_is_not_calibrated():
@@ -385,6 +387,27 @@ def test_devices_that_answer_have_a_ceiling_and_who_receives_is_played_answers(q
 
     assert level["answered_per_s_per_core"] * level["cpu_us_per_message"]["answered"] == pytest.approx(1e6)
     assert asked == {"publishers/0": (qos, 0), "subscribers/0": (answers, 0), "devices/0": (answers, qos)}
+
+
+@pytest.mark.parametrize(
+    ("qos", "kind"),
+    [
+        (0, {"publishers": 3}),
+        (1, {"protocol": "5.0", "mqtt5": Mqtt5(user_properties=2)}),
+        (2, {"payload_bytes": 300_000}),
+        (1, {"saturates": True, "window": 64}),
+        (2, {"inflight": 4, "refills": True}),
+    ],
+)
+def test_self_loops_have_one_ceiling_of_publishing_and_hearing(qos, kind):
+    """All that they published has come back to them, and the null broker has counted the same, or there were none."""
+    level = calibrate(seconds=0.1, say=lambda _text: None, setup=SetUp(loops=True, **kind), levels=(qos,))[f"qos{qos}"]
+
+    assert level["published_per_s"] is None
+    assert level["published_recorded_per_s"] == level["received_per_s"] > 0
+    assert level["published_recorded_per_s_per_core"] * level["cpu_us_per_message"]["received"] == pytest.approx(1e6)
+    assert level["receive_resolution_ms"]["max"] >= level["receive_resolution_ms"]["p50"]
+    assert (level["schedule_error_ms"] is None) == ("saturates" in kind or "refills" in kind)
 
 
 def test_what_is_played_has_the_sizes_and_the_identities_of_the_load(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import pytest
 from brokerlab.lab.calibration import missing_setups, run_section, store_calibration, todays_versions
 from brokerlab.lab.kinds import PUBLISHING, RECEIVING, unmeasured
 from brokerlab.lab.setups import setup_of
+from brokerlab.study.mqtt5_values import Mqtt5
 from brokerlab.study.pause_values import Pause
 from brokerlab.study.plan import Cell
 from brokerlab.study.values import (
@@ -68,6 +69,7 @@ def cache(tmp_path, monkeypatch):
         {"payload_bytes": 15},
         {"role": Roles.ECHO, "echo": Echo(qos=Qos(1))},
         {"payload_bytes": 0, "publishers": 2},
+        {"role": Roles.LOOP},
     ],
 )
 def test_these_kinds_of_load_have_all_ceilings(load):
@@ -78,7 +80,7 @@ def test_these_kinds_of_load_have_all_ceilings(load):
     ("load", "lacking", "why"),
     [
         ({"pause": Pause()}, {RECEIVING}, "that pause"),
-        ({"role": Roles.LOOP}, BOTH, "their own messages"),
+        ({"role": Roles.LOOP, "mqtt5": Mqtt5(topic_alias=True)}, BOTH, "their own messages"),
         ({"payload_bytes": 15, "publishers": 2, "topics": Topics("all")}, BOTH, "topics that publishers share"),
     ],
 )
@@ -110,10 +112,10 @@ def test_a_manifest_has_no_ceiling_of_another_kind():
 
 def test_a_load_that_nothing_is_measured_of_is_not_calibrated_and_says_why():
     store_calibration({"format": 1, "versions": dict(todays_versions()), "qos0": LEVEL})
-    loops = cell(role=Roles.LOOP)
+    loops = cell(role=Roles.LOOP, protocol="5.0", mqtt5=Mqtt5(topic_alias=True))
 
     assert run_section(loops, load_on="local") == {
         "value": None,
-        "reason": "clients that hear their own messages are not calibrated",
+        "reason": "clients that hear their own messages are not calibrated with topic aliases",
     }
-    assert missing_setups([cell(role=Roles.LOOP, publishers=50)]) == {}
+    assert missing_setups([loops]) == {}
