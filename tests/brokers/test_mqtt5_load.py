@@ -188,14 +188,21 @@ def test_a_message_that_is_longer_than_any_of_ours_ends_no_connection(port, tmp_
         topics=Topics("loud/{publisher}"), schedule=Schedule(rate_per_s=20),
     )  # fmt: skip
 
-    def shout():
-        with Speaker("127.0.0.1", port) as client:
-            client.publish("loud/0", bytes(size), qos=1)
+    is_over = threading.Event()
 
-    shouting = threading.Timer(0.5, shout)
+    def shout():
+        """Now and then: nobody knows here when the client has subscribed."""
+        with Speaker("127.0.0.1", port) as client:
+            while not is_over.wait(0.5):
+                client.publish("loud/0", bytes(size), qos=1)
+
+    shouting = threading.Thread(target=shout)
     shouting.start()
-    published, delivered = run(workload, port, tmp_path, seconds=3)
-    shouting.join()
+    try:
+        published, delivered = run(workload, port, tmp_path, seconds=3)
+    finally:
+        is_over.set()
+        shouting.join()
 
     assert len(published) == 60
     assert {each for each in delivered if each in published} == set(published)
