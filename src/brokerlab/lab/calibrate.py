@@ -208,10 +208,7 @@ def publish_recorded(asked: Level, null: Null, asked_per_s: float) -> _Received:
     node, loops = asked.publishes, asked.setup.loops
     spec = _spec(node, asked, null, _loop(asked) or _constant(asked, asked_per_s), name="recorded")
     with Crew([spec], is_delivered_at_once=not loops) as crew:
-        _connect(crew, asked)
-        pid, start_ns = crew.pids()[node], _start_ns(spec)
-        end_ns = start_ns + asked.publishing_ns
-        crew.go(Go(start_ns, start_ns, end_ns))
+        pid, start_ns, end_ns = _go(crew, spec, asked.publishing_ns)
         before_ns = _prepared_cpu_ns(pid, start_ns)
         if (sent := crew.sent(deadline_ns=end_ns)) is None:
             crew.halt()
@@ -237,11 +234,7 @@ def _receive(asked: Level, null: Null) -> _Received:
     if asked.setup.answers is not None:
         spec = replace(spec, workload=replace(spec.workload, qos=Qos(asked.setup.answers)))
     with Crew([spec]) as crew:
-        crew.connect(timeout_s=_ANSWER_S)
-        crew.subscribe(timeout_s=_ANSWER_S)
-        pid, start_ns = crew.pids()[_SUBSCRIBER], _start_ns(spec)
-        end_ns = start_ns + asked.receiving_ns
-        crew.go(Go(start_ns, start_ns, end_ns))
+        pid, start_ns, end_ns = _go(crew, spec, asked.receiving_ns)
         play(null, start_ns, end_ns, setup=asked.setup)
         before_ns = _prepared_cpu_ns(pid, start_ns)
         crew.drain({_SUBSCRIBER: played(null.process)}, deadline_ns=end_ns + SETTLE_NS)
@@ -257,11 +250,7 @@ def _answer(asked: Level, null: Null, *, before: int) -> Ceiling:
     """Devices that answer each message that is played, where so many were played before."""
     spec = _spec(_DEVICES, asked, null, Schedule(), name="answered")
     with Crew([spec]) as crew:
-        crew.connect(timeout_s=_ANSWER_S)
-        crew.subscribe(timeout_s=_ANSWER_S)
-        pid, start_ns = crew.pids()[_DEVICES], _start_ns(spec)
-        end_ns = start_ns + asked.publishing_ns
-        crew.go(Go(start_ns, start_ns, end_ns))
+        pid, start_ns, end_ns = _go(crew, spec, asked.publishing_ns)
         play(null, start_ns, end_ns, setup=asked.setup)
         before_ns = _prepared_cpu_ns(pid, start_ns)
         count = played(null.process, before=before)
@@ -286,10 +275,7 @@ def _moderate_per_s(reached: Ceiling, seconds: float) -> float:
 def _keep_schedule(asked: Level, null: Null, per_s: float) -> _Kept:
     spec = _spec(asked.publishes, asked, null, _constant(asked, per_s), name="schedule")
     with Crew([spec]) as crew:
-        _connect(crew, asked)
-        start_ns = _start_ns(spec)
-        end_ns = start_ns + int(asked.seconds * 1e9)
-        crew.go(Go(start_ns, start_ns, end_ns))
+        _, start_ns, end_ns = _go(crew, spec, int(asked.seconds * 1e9))
         crew.sent(deadline_ns=end_ns + SETTLE_NS)
         stopped = crew.stop()
     meter = read_meter(stopped)
@@ -300,10 +286,14 @@ def _keep_schedule(asked: Level, null: Null, per_s: float) -> _Kept:
 # -- what they share ----------------------------------------------------------------------------------------------
 
 
-def _connect(crew: Crew, asked: Level) -> None:
+def _go(crew: Crew, spec: WorkerSpec, span_ns: int) -> tuple[int, int, int]:
+    """Has the one worker connect and begin its work; its process, and when that begins and ends."""
     crew.connect(timeout_s=_ANSWER_S)
-    if asked.setup.loops:
+    if spec.node != _PUBLISHER:
         crew.subscribe(timeout_s=_ANSWER_S)
+    start_ns = _start_ns(spec)
+    crew.go(Go(start_ns, start_ns, start_ns + span_ns))
+    return crew.pids()[spec.node], start_ns, start_ns + span_ns
 
 
 def _constant(asked: Level, per_s: float) -> Schedule:

@@ -180,12 +180,14 @@ def test_many_subscribers_share_a_long_payload():
         def send(self, data):
             raise BlockingIOError
 
-    play = Play(0, 2**62, payload_bytes=1 << 20)
+    play, count = Play(0, 2**62, payload_bytes=1 << 20), Count()
     with at_most_more(30 << 20):
         rest = rest_of(play, players=200)
         players = [Player(Subscription("a/#", 1, 4), Outbox(Full()), play, players=200, rest=rest) for _ in range(200)]
         for each in players:
-            each.fill(1, Count())
+            each.fill(1, count)
+
+    assert count.played >= len(players) == 200
 
 
 def test_a_long_message_is_whole():
